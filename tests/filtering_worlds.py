@@ -260,3 +260,46 @@ def _sides(draw: random.Random, world: FilteringWorld) -> list[list[str]]:
             return [[draw.choice(names)]]
     shuffled = draw.sample(names, len(names))
     return [shuffled[:4], shuffled[4:9]]
+
+
+SHARED = replace(SMALL, queries_max=8, found_max=1e9, copy_seconds=0.3, work_max=5.0)
+"""Pieces that others share as soon as they are run once a second, in windows of half a second."""
+
+
+def busy(seed: int, settings: FilteringSettings, *, churns: bool = False) -> FilteringWorld:
+    """Publications all the time, while queries come and go and pieces are cut.
+
+    Args:
+        seed: Of all that is drawn.
+        settings: Of all peers.
+        churns: On Chord, where peers join, leave and crash; else messages are late and come twice.
+    """
+    draw = random.Random(f"busy {seed}")
+    settings = replace(settings, patience_seconds=1.0)
+    if churns:
+        ring = Settings(attempts=10 if seed % 2 else 3, known_seconds=5.0)
+        faults = LOSSY if seed % 2 else UNKIND
+        world = FilteringWorld.on_chord(seed, 12, settings, ring, faults)
+        world.ring.settle()
+    else:
+        world = FilteringWorld.on_static_ring(seed, 8, settings, LATE)
+    stay = world.ring.base if churns else world.names
+    subscribers = Subscribers(world, draw, lambda: draw.choice(QUERIES))
+
+    def act() -> None:
+        kind = draw.random()
+        if kind < 0.25:
+            subscribers.subscribe(draw.choice(stay))
+        elif kind < 0.4:
+            subscribers.withdraw()
+        else:
+            world.publish(draw.choice(stay), draw.choice(MESSAGES))
+
+    start = world.network.now
+    for _ in range(150):
+        world.network.at(draw.uniform(start, start + 12), act)
+    if churns:
+        world.ring.churn(start + 12, changes=8, peers_max=14)
+    world.run(20)
+    world.run_until_told()
+    return world

@@ -15,6 +15,7 @@ pytest.importorskip("msgspec")
 from pathcast.dht.filtering import FilteringPeer, FilteringSettings
 from pathcast.dht.messages import Member
 from pathcast.dht.piece_cutting import PieceSettings
+from pathcast.dht.piece_records import decoded_piece
 from pathcast.model import Query
 from pathcast.registry import Registry
 from pathcast.schema import parse_dtd
@@ -26,6 +27,7 @@ from pathcast.workload import (
     generate_queries,
 )
 from pathcast_lab.bench.dht.documents import Documents
+from pathcast_lab.bench.dht.peer_cuts import cut_by_peers
 from pathcast_lab.bench.dht.pieces import cut
 from pathcast_lab.bench.dht.replay import Replay
 from pathcast_lab.bench.dht.ring import Ring
@@ -148,3 +150,24 @@ def told(world: FilteringWorld) -> Counter[str]:
         found.update(node.courier.sent)
         found.update(node.courier.kept)
     return found
+
+
+def test_pieces_are_those_that_peers_cut() -> None:
+    parameters = QueryParameters(count=150, seed=1, wildcard=0.2, descendant=0.2)
+    queries = list(generate_queries(domain_graph("alerts"), parameters))
+    settings = FilteringSettings(PieceSettings(queries_max=12), gather_seconds=0.0)
+    world = FilteringWorld.on_static_ring(1, 12, settings)
+    for number, query in enumerate(queries):
+        world.subscribe(f"p{number % 12}", f"s{number}", query)
+        world.run(1.0)
+    held = set()
+    for node in world.network.nodes.values():
+        assert isinstance(node, FilteringPeer)
+        for key in node.substrate.own_keys():
+            value = node.substrate.kept(key)
+            if value is not None and decoded_piece(key, value.value).is_there:
+                held.add(key)
+    table = StateTable.of(queries)
+    pieces = cut_by_peers(table, queries_max=12)
+    assert held == {"start", *(table.key(int(root)) for root in pieces.root)}
+    assert len(held) > 5

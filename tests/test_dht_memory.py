@@ -61,9 +61,14 @@ def _parts(each: object) -> Iterator[object]:
 
 
 class Coming:
-    """Subscribers that come and go, and publishers, at all peers of a world in turn."""
+    """Subscribers that come and go, and publishers, at all peers of a world in turn.
 
-    def __init__(self) -> None:
+    Args:
+        are_new: Whether each subscription has a name at its first step that no other has.
+    """
+
+    def __init__(self, are_new: bool = False) -> None:
+        self.are_new = are_new
         self.draw = random.Random("coming")
         pieces = PieceSettings(queries_max=20)
         self.world = FilteringWorld.on_static_ring(1, 5, FilteringSettings(pieces))
@@ -79,7 +84,8 @@ class Coming:
             self.live.append(name)
             if len(self.live) > LIVE:
                 self.world.unsubscribe(self.live.pop(0))
-            self.world.publish(self._peer(), self._element(0).encode())
+            message = f"<n{self.count}><a/></n{self.count}>" if self.are_new else self._element(0)
+            self.world.publish(self._peer(), message.encode())
             self.world.run(STEP_SECONDS)
         assert all(one.outcome and one.outcome.is_proved for one in self.world.publications)
         return sum(map(entries, peers_of(self.world)))
@@ -88,6 +94,8 @@ class Coming:
         return self.draw.choice(self.world.names)
 
     def _query(self) -> str:
+        if self.are_new:
+            return f"/n{self.count}/{self.draw.choice(NAMES)}"
         path = "/".join(self.draw.choices(NAMES, k=self.draw.randint(1, 4)))
         # Every second one is decided on the whole message, and no other has its condition.
         return f"/{path}" + f"[@x != '{self.count}']" * (self.count % 2)
@@ -118,6 +126,19 @@ def test_memory_is_flat_while_subscriptions_come_and_go(
     first, _, third = (coming.go_on() for _ in range(3))
     assert coming.world.check() > ROUND
     assert (third < 1.1 * first) is forgets
+
+
+@pytest.mark.usefixtures("_small")
+@pytest.mark.parametrize("labels_max", [8, 10**9])
+def test_memory_is_flat_while_names_are_ever_new(
+    labels_max: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Each name parts from all others in the start state's piece."""
+    monkeypatch.setattr(piece_cutting, "_LABELS_MAX", labels_max)
+    coming = Coming(are_new=True)
+    first, _, third = (coming.go_on() for _ in range(3))
+    coming.world.check()
+    assert (third < 1.1 * first) is (labels_max == 8)
 
 
 def _kept_for_ever(recent: Recent[object, object], key: object, value: object) -> None:

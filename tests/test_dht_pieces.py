@@ -18,14 +18,15 @@ import msgspec
 
 from filtering_worlds import SMALL, churned, filled, is_missed, peers_of, published, raced
 from generators.alphabet import ALPHABET
-from pathcast.dht import piece_records, piece_store
+from pathcast.dht import piece_cutting, piece_records, piece_store
 from pathcast.dht.events import Events, EventTree
 from pathcast.dht.filtering import FilteringPeer, FilteringSettings
 from pathcast.dht.messages import Ask
 from pathcast.dht.piece_cutting import PieceSettings, part_of
+from pathcast.dht.piece_finder import PieceFinder
 from pathcast.dht.piece_messages import (
     Elements,
-    FetchTop,
+    FetchPiece,
     IndexQuery,
     Match,
     PieceQuestion,
@@ -43,11 +44,13 @@ from pathcast.dht.piece_records import (
     PieceLink,
     PieceRecord,
     Reads,
+    bin_state,
     covering,
     decoded_piece,
     encoded_piece,
     joined,
     moved,
+    prefixes,
     read_behind,
     with_entry,
 )
@@ -249,7 +252,7 @@ def test_queries_are_taken_out_of_a_piece_that_is_full(monkeypatch: pytest.Monke
 @pytest.mark.parametrize(
     "asked",
     [
-        FetchTop(0),
+        FetchPiece("start", 0),
         IndexQuery("start/a/b", msgspec.structs.replace(ENTRY, registration="r2"), 1),
         entered("start", "start/a/b", 2),
     ],
@@ -374,8 +377,12 @@ def taken(record: PieceRecord) -> PieceRecord:
     return found
 
 
+@pytest.mark.parametrize("labels_max", [512, 2, 0])
 @pytest.mark.parametrize("seed", range(20))
-def test_a_cut_takes_about_half_and_never_the_state_that_names_the_piece(seed: int) -> None:
+def test_a_cut_takes_about_half_and_never_the_state_that_names_the_piece(
+    seed: int, labels_max: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(piece_cutting, "_LABELS_MAX", labels_max)
     draw = random.Random(seed)
     record = PieceRecord(("start/a", "start/b"))
     for number in range(60):
@@ -388,10 +395,61 @@ def test_a_cut_takes_about_half_and_never_the_state_that_names_the_piece(seed: i
     [gone] = after.leaving.values()
     assert "start/a" not in roots
     assert not any(root.endswith("/$") for root in roots)
+    assert labels_max < 512 or not any(map(bin_state, roots))
+    assert labels_max or all(bin_state(root) or root.endswith("/$") for root in roots)
     assert not any(covering(key, after.links) for key in after.entries)
     assert all(covering(key, set(gone.roots)) for key in gone.entries)
     assert {**after.entries, **gone.entries} == record.entries
-    assert 5 < sum(map(len, gone.entries.values())) < 55
+    assert 5 < sum(map(len, gone.entries.values())) < 56
+
+
+@pytest.mark.parametrize(("seed", "labels_max"), [(0, 0), (1, 2)])
+def test_answers_are_those_of_one_process_where_labels_are_in_bins(
+    seed: int, labels_max: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(piece_cutting, "_LABELS_MAX", labels_max)
+    world = FilteringWorld.on_static_ring(seed, 20, in_pieces(), namespaces=ALPHABET.namespaces)
+    filled(world, seed, 60, seconds=4.0)
+    assert published(world, seed, 20) > 20
+    assert any(map(bin_state, links_of(world)))
+    world = churned(seed, in_pieces(gather_seconds=[0.0, 0.01][seed % 2]))
+    assert world.check() > 5
+    world = raced(seed, in_pieces())
+    assert world.not_in_force() == []
+    world.check()
+
+
+def links_of(world: FilteringWorld) -> list[str]:
+    held = {key: value for peer in peers_of(world) for key, (value, _) in held_by(peer).items()}
+    return [link for key, value in held.items() for link in decoded_piece(key, value).links]
+
+
+def test_a_bin_is_entered_in_the_states_that_names_of_elements_lead_to() -> None:
+    """That of c is in another bin."""
+    finder = PieceFinder()
+    largest = next(key for key in prefixes("start/a/b") if key.startswith("start/a/#"))
+    finder.follow(PieceRecord(links={largest: PieceLink("start/a/b", NOTHING)}))
+    tree = EventTree(Events.of(parse_message(b"<a><b/><c/><b><b/></b></a>")))
+    for entered, found in (
+        ({"start/a": [1]}, [("start/a/b", 2), ("start/a/b", 6)]),
+        ({"start": [0]}, [("start/a/b", 2), ("start/a/b", 6)]),
+        ({"start/a": [6]}, [("start/a/b", 7)]),
+        ({"start/b": [1]}, []),
+    ):
+        assert finder.find([(tree, entered)]) == [found]
+
+
+def test_a_bin_is_no_state() -> None:
+    peer = alone(in_pieces())
+    for key in ("start/#8", "start/#8/a"):
+        with pytest.raises(PeerError, match="no state"):
+            ask(peer, IndexQuery(key, ENTRY, 1))
+
+
+def test_what_is_read_behind_a_bin_is_counted_from_its_states() -> None:
+    assert read_behind("start/#8", "start/a/b/c") == Reads(("b", "c"), 2)
+    assert read_behind("start/#8", "start/#86", Reads(("b",), 1)) == Reads(("b",), 1)
+    assert read_behind("start/a", "start/a/b/#8", Reads(("c",), 1)) == Reads(("*",), 3)
 
 
 @pytest.mark.parametrize(

@@ -56,7 +56,7 @@ from patience import PATIENCE_SECONDS, eventually, wait_until
 NAMES = ["a", "b", "c", "d", "e", "f"]
 BASE = NAMES[:4]
 RING = Settings(tick_seconds=0.05, patience_seconds=0.4, attempts=4, current_seconds=0.2)
-PIECES = PieceSettings(queries_max=2, top_seconds=0.2)
+PIECES = PieceSettings(queries_max=2, copy_seconds=0.2)
 WAYS = {
     "at once": FilteringSettings(PIECES, gather_seconds=0.0, patience_seconds=2.0),
     "gathered": FilteringSettings(PIECES, gather_seconds=0.02, patience_seconds=2.0),
@@ -326,8 +326,8 @@ def test_settings_say_when_a_piece_is_cut(tmp_path: Path) -> None:
         ("ring.length=0", "piece_queries_max"),
         ("ring.whole=false", "the elements that a piece reads travel"),
         ("ring.on_the_way=true", "after structure"),
-        ("ring.replicas=10", "a busy piece is cut"),
-        ("ring.replicated_share=0.1", "a busy piece is cut"),
+        ("ring.replicas=10", "other peers share a busy piece"),
+        ("ring.replicated_share=0.1", "other peers share a busy piece"),
         ("peer.execution=iterative", "every peer publishes recursively"),
     ],
 )

@@ -318,6 +318,24 @@ AUTOMATON: Final[Mapping[str, tuple[Ablation, ...]]] = {
             "self._settle_seconds = 0.0",
         ),
     ),
+    # ... and every peer that has a copy of it, as publishers have of the top.
+    "waits_for_copies": (
+        Ablation(
+            _PEER + "filtering",
+            "FilteringPeer.__init__",
+            "self.substrate.settle_seconds + copy_seconds * CLOCK_RATES",
+            "self.substrate.settle_seconds",
+        ),
+    ),
+    # A copy is used for as long as acknowledgements wait, not for as long as there is one.
+    "renews_copies": (
+        Ablation(
+            _PEER + "piece_leases",
+            "PieceLeases.read",
+            "if held is not None and self._now() < held.until:",
+            "if held is not None:",
+        ),
+    ),
     # A registration that was removed does not come back with a message that came twice.
     "remembers_removals": (
         Ablation(

@@ -111,6 +111,7 @@ class Courier:
         self,
         keys: Sequence[str],
         question: Callable[[Sequence[str], int], PieceQuestion],
+        then: Callable[[Sequence[str], Reply], None],
         tries: int | None = None,
     ) -> None:
         """Ask the owners of keys, each once; for a key that is not taken, as `to_owner`.
@@ -118,13 +119,18 @@ class Courier:
         Args:
             keys: Any texts.
             question: Made from the keys of one owner, and the longest of their look-ups.
+            then: Gets the keys of one owner, and its answer; not for keys that nobody took.
             tries: How often a key is looked up at most.
         """
         found: dict[str, Location | None] = {}
 
         def one_by_one(left: Sequence[str]) -> None:
             for key in left:
-                self.to_owner(key, partial(_of_one, question, key), tries=tries)
+                self.to_owner(key, partial(_of_one, question, key), partial(one, key), tries)
+
+        def one(key: str, reply: Reply | None) -> None:
+            if reply is not None:
+                then([key], reply)
 
         def are_found() -> None:
             owners: dict[Member, list[str]] = {}
@@ -146,6 +152,8 @@ class Courier:
             if reply is None or isinstance(reply, Later):
                 self._substrate.forget(owner)
                 self.after(self._retry_seconds, lambda: one_by_one(its))
+            else:
+                then(its, reply)
 
         def has_found(key: str, location: Location | None) -> None:
             found[key] = location

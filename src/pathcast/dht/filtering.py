@@ -37,9 +37,11 @@ from pathcast.dht.matching import Matching
 from pathcast.dht.messages import Done, Later, Reply, RequestRefused
 from pathcast.dht.piece_cutting import Cutting, PieceSettings
 from pathcast.dht.piece_indexing import PieceIndexing
+from pathcast.dht.piece_leases import PieceLeases
 from pathcast.dht.piece_messages import (
+    AskWork,
     FetchBody,
-    FetchTop,
+    FetchPiece,
     Indexed,
     IndexQuery,
     IsOpen,
@@ -55,7 +57,8 @@ from pathcast.dht.piece_messages import (
     Together,
 )
 from pathcast.dht.piece_publishing import PieceWay
-from pathcast.dht.piece_running import PieceRunning
+from pathcast.dht.piece_running import PieceEntering, PieceRunning
+from pathcast.dht.piece_sharing import KnownSharers, PieceSharing
 from pathcast.dht.piece_store import PieceStore
 from pathcast.dht.publication_memory import PublicationMemory
 from pathcast.dht.publishing import Publishing
@@ -72,7 +75,7 @@ class FilteringSettings:
     """Settings on which all peers of a ring agree.
 
     Attributes:
-        pieces: When pieces are cut, and how long a publisher uses the top.
+        pieces: When pieces are cut or shared, and how long copies of them are used.
         retry_seconds: Before a key is looked up again whose owner did not take a question.
         tries: How often it is.
         gather_seconds: How long a question waits for others to the same peer, to travel with them.
@@ -106,6 +109,7 @@ class FilteringPeer:
         courier: Counts what was sent.
         running: Counts what was run for publications.
         cutting: Counts pieces that were cut off.
+        sharing: Says who shares pieces of this peer.
     """
 
     def __init__(
@@ -132,6 +136,13 @@ class FilteringPeer:
         self._matching = Matching(self.courier, CandidateIndex())
         me = self.substrate.me
         self.cutting = Cutting(self.courier, store, settings.pieces, f"{me.life} {me.name}")
+        copy_seconds = settings.pieces.copy_seconds
+        leases = PieceLeases(self.courier, copy_seconds, lambda: self._now)
+        known = KnownSharers(lambda: self._now)
+        entering = PieceEntering(lambda: self.substrate.me, self.courier, known)
+        self.sharing = PieceSharing(
+            self.substrate, self.courier, settings.pieces.work_max, lambda: self._now
+        )
         self.running = PieceRunning(
             self.substrate,
             self.courier,
@@ -139,16 +150,19 @@ class FilteringPeer:
             memory,
             self._matching,
             self.cutting,
+            self.sharing,
+            leases,
+            entering,
             settings.retry_seconds,
             settings.tries,
         )
-        top_seconds = settings.pieces.top_seconds
         self._indexing = PieceIndexing(
             self.substrate,
             self.courier,
             store,
             self.cutting,
-            self.substrate.settle_seconds + top_seconds * CLOCK_RATES,
+            self.sharing,
+            self.substrate.settle_seconds + copy_seconds * CLOCK_RATES,
             settings.retry_seconds,
             settings.tries,
             lambda: self._now,
@@ -158,7 +172,7 @@ class FilteringPeer:
             name,
             life,
             self.courier,
-            PieceWay(name, self.courier, top_seconds, lambda: self._now),
+            PieceWay(name, leases, entering),
             out,
             settings.limits,
             patience_seconds=patience,
@@ -272,8 +286,10 @@ class FilteringPeer:
                 self._publishing.ran(sender, asked, answer)
             case IndexQuery() | RemoveQuery():
                 self._indexing.change(asked, answer)
-            case FetchTop():
-                self._indexing.fetch_top(asked, answer)
+            case FetchPiece():
+                self._indexing.fetch(sender, asked, answer)
+            case AskWork():
+                answer(self.sharing.work_rate())
             case TakePiece():
                 self._indexing.take(asked, answer)
             case Relink():

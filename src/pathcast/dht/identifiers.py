@@ -34,6 +34,7 @@ from pathcast.dht.fragment import EPSILON, Symbol
 from pathcast.errors import PeerError
 
 __all__ = [
+    "BIN",
     "BITS",
     "CIRCLE",
     "identifier",
@@ -47,6 +48,9 @@ __all__ = [
 
 BITS: Final = 160
 CIRCLE: Final = 1 << BITS
+BIN: Final = "#"
+"""How a label of a bin begins (`pathcast.dht.piece_records`); no label of a state does."""
+
 _ENCODED = {ord(c): f"%{ord(c):02X}" for c in "%/{}$*"}
 _LABEL = re.compile(r"(?:\{(\*|[^{}$*]*)\})?(\*|[^{}$*]*)")
 _DECODED = re.compile("|".join(_ENCODED.values()))
@@ -91,9 +95,13 @@ def state_path(key: str) -> tuple[Symbol, ...]:
     """
     start, *labels = key.split("/")
     path = tuple(map(label_of, labels))
-    if start != "start" or state_key(path) != key:
+    if start != "start" or state_key(path) != key or any(map(_is_of_bin, labels)):
         raise PeerError("dht.key", key=key)
     return path
+
+
+def _is_of_bin(label: str) -> bool:
+    return label.startswith(BIN)
 
 
 @lru_cache(maxsize=8_192)

@@ -66,10 +66,12 @@ __all__ = [
     "RingRecord",
     "RouteReply",
     "RouteRequest",
+    "Shared",
     "SingleReply",
     "State",
     "Stored",
     "Value",
+    "WorkRate",
     "decoded",
     "encoded",
     "from_wire",
@@ -361,7 +363,23 @@ class Absent(_Message, frozen=True):
     """The life you speak of is over, or has not joined."""
 
 
-SingleReply = Done | Later | RequestRefused
+class Shared(_Message, frozen=True):
+    """As `Done`; and who may run which of the pieces as well as their owner, who says this.
+
+    Attributes:
+        pieces: By the key of a piece, the members that share it.
+    """
+
+    pieces: dict[Key, Members]
+
+
+class WorkRate(_Message, frozen=True):
+    """What a peer does: states that publications find at it, a second, and more for each."""
+
+    work: Annotated[float, Meta(ge=0, lt=2**60)]
+
+
+SingleReply = Done | Later | RequestRefused | Shared
 
 
 class Replies(_Message, frozen=True):
@@ -402,6 +420,8 @@ Reply = (
     | Conflict
     | Done
     | RequestRefused
+    | Shared
+    | WorkRate
     | Later
     | Absent
     | Body

@@ -3,8 +3,8 @@
 Its peer counts its queries, and the states that publications find in it: what has to be decided and
 told, or handed on. (The elements that it looks at would be the same for a part of it.) What is cut
 off is about half the cost, which is half by queries and half by what was found: whole subtrees,
-neighbours together. The piece of the start state, which all publishers run, gives away everything
-but what is too heavy to be a part.
+neighbours together; where very many labels part, bins of them (`piece_records`). The piece of the
+start state, which all publishers run, gives away everything but what is too heavy to be a part.
 
 The new piece gets the key of one of its states. That state never leaves it, so no key is given to
 two pieces. One change of the record puts links in the place of what was cut off, and keeps that in
@@ -27,7 +27,15 @@ from msgspec.structs import replace
 from pathcast.dht.courier import Courier
 from pathcast.dht.messages import Done, Reply, RequestRefused
 from pathcast.dht.piece_messages import Relink, TakePiece
-from pathcast.dht.piece_records import START_PIECE, PieceRecord, moved, prefixes
+from pathcast.dht.piece_records import (
+    START_PIECE,
+    PieceRecord,
+    bin_state,
+    covering,
+    is_smallest_bin,
+    moved,
+    prefixes,
+)
 from pathcast.dht.piece_store import PieceStore
 
 __all__ = ["Cutting", "PieceSettings", "part_of"]
@@ -41,24 +49,33 @@ _STALE_MIN: Final = 100
 _LEAST: Final = 0.1
 """Less than this part of a piece is not worth a cut."""
 
+_LABELS_MAX: Final = 512
+"""Where more labels part in a piece, they are not cut off one by one, but a bin at a time."""
+
+_ALL: Final = 0.999
+"""Of the cost of a piece: more of it is all of it, but for rounding."""
+
 
 @dataclass(frozen=True, slots=True)
 class PieceSettings:
-    """When a piece is cut, and how long a publisher uses what it has read of the top.
+    """When a piece is cut or shared, and how long a copy of it is used.
 
     Attributes:
         queries_max: Queries of a piece.
         found_max: States that a publication finds in it on average: accepting ones and links, each
             at every element.
         publications_min: Before so many publications the latter is not known.
-        top_seconds: How long the states and links of the start state's piece are used before they
-            are asked for again. Acknowledgements wait for it.
+        copy_seconds: How long a copy of a piece, as every publisher has of the start state's, is
+            used before it is asked for again. Acknowledgements wait for it.
+        work_max: States that publications find in a piece in a second, and ten for each of them,
+            before other peers share it.
     """
 
     queries_max: int = 1_000
     found_max: float = 100_000.0
     publications_min: int = 10
-    top_seconds: float = 1.0
+    copy_seconds: float = 1.0
+    work_max: float = 5_000.0
 
 
 @dataclass(slots=True)
@@ -209,7 +226,7 @@ def part_of(record: PieceRecord, piece: str, hits: Mapping[str, int]) -> list[st
         hits: How often publications have found each key.
 
     Returns:
-        Keys of states, none of which begins with another; none if there is nothing to gain. Half
+        Keys of states and bins, none of which is in another; none if there is nothing to gain. Half
         the cost, of the start state's piece all that comes in small parts.
 
     Cost: O(keys x their length).
@@ -217,15 +234,16 @@ def part_of(record: PieceRecord, piece: str, hits: Mapping[str, int]) -> list[st
     queries = sum(map(len, record.entries.values()))
     found = sum(hits.get(key, 0) for key in record.entries)
     below: defaultdict[str, float] = defaultdict(float)
-    children: dict[str, set[str]] = {}
+    children: defaultdict[str, set[str]] = defaultdict(set)
     for key, entries in record.entries.items():
         cost = len(entries) / max(queries, 1) + hits.get(key, 0) / max(found, 1)
-        above = None
+        above = ""
         for prefix in prefixes(key):
             below[prefix] += cost
-            if above is not None:
-                children.setdefault(above, set()).add(prefix)
+            children[above].add(prefix)
             above = prefix
+    behind = _labels_behind(record)
+    are_in_bins = {bin_state(key) for key in (*record.roots, *record.links)}
     total = below[START_PIECE]
     most = total * (_TOP_PART if piece == START_PIECE else 1 / 2)
     parts: list[str] = []
@@ -233,14 +251,33 @@ def part_of(record: PieceRecord, piece: str, hits: Mapping[str, int]) -> list[st
     while waiting:
         key = waiting.pop()
         # A state that is reached without an element goes with its source.
-        is_fixed = key.endswith("/$") or f"{piece}/".startswith(f"{key}/")
-        if not is_fixed and below[key] <= most:
+        is_fixed = key.endswith("/$") or _is_behind(piece, key)
+        is_whole = piece != START_PIECE and below[key] > _ALL * total
+        is_small = below[key] <= most or (is_smallest_bin(key) and not is_whole)
+        if not is_fixed and is_small:
             parts.append(key)
+        elif key in are_in_bins or len(behind[key]) > _LABELS_MAX or bin_state(key) is not None:
+            waiting.extend(sorted(children[key], reverse=True))
         else:
-            waiting.extend(sorted(children.get(key, ()), reverse=True))
+            waiting.extend(sorted((each for each in behind[key] if each in below), reverse=True))
     if piece != START_PIECE:
         parts = _half(parts, below, total / 2)
     return parts if sum(below[key] for key in parts) >= _LEAST * total else []
+
+
+def _labels_behind(record: PieceRecord) -> Mapping[str, set[str]]:
+    """For each state the states that are a label behind it, on the way to what a piece has."""
+    found: defaultdict[str, set[str]] = defaultdict(set)
+    for key in (*record.entries, *record.links):
+        for prefix in prefixes(key):
+            if bin_state(prefix) is None:
+                found[prefix.rpartition("/")[0]].add(prefix)
+    return found
+
+
+def _is_behind(key: str, state: str) -> bool:
+    """Whether a key is that of a state or bin, or of one behind it."""
+    return covering(key, {state}) is not None
 
 
 def _half(parts: list[str], cost: Mapping[str, float], wanted: float) -> list[str]:

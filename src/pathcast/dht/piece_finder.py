@@ -1,7 +1,8 @@
 """The states of a piece, found in a part of a message: `pathcast.engine.PathFinder`, by keys.
 
 Keys of a version that has gone stay until they are many: what is found of them says nothing, and
-what has been compiled of the others stays with them.
+what has been compiled of the others stays with them. Of a bin, the states are found that the names
+of elements lead to, whether a piece has them or not.
 
 Example:
     >>> from pathcast.dht.events import Events
@@ -21,8 +22,8 @@ from bisect import bisect_right
 from collections.abc import Iterable, Mapping, Sequence
 
 from pathcast.dht.events import EventTree
-from pathcast.dht.identifiers import state_path
-from pathcast.dht.piece_records import PieceRecord
+from pathcast.dht.identifiers import label_text, state_path
+from pathcast.dht.piece_records import PieceRecord, bin_state, covering
 from pathcast.engine import PathFinder
 from pathcast.message import ExpandedName
 
@@ -40,6 +41,9 @@ class PieceFinder:
         self._record: PieceRecord | None = None
         # In the order of the record, so that what is found has an order too.
         self._wanted: dict[str, None] = {}
+        self._bins: set[str] = set()
+        # By the key of any state behind one that bins are behind, the beginning of their keys.
+        self._behind: dict[str, str] = {}
         self._begin()
 
     def _begin(self) -> None:
@@ -52,10 +56,14 @@ class PieceFinder:
         if record is self._record:
             return
         self._record = record
-        self._wanted = dict.fromkeys((*record.entries, *record.links))
+        states = {key: bin_state(key) for key in record.links}
+        links = [key for key, state in states.items() if state is None]
+        self._wanted = dict.fromkeys((*record.entries, *links))
+        self._bins = record.links.keys() - links
+        self._behind = {f"{state}/*": f"{state}/" for state in states.values() if state is not None}
         if len(self._keys) > 2 * len(self._wanted) + _STALE_MIN:
             self._begin()
-        for key in self._wanted:
+        for key in (*self._wanted, *self._behind):
             self._number(key)
 
     def find(
@@ -67,7 +75,8 @@ class PieceFinder:
             entered: A part each; states, and the elements at which they are active.
 
         Returns:
-            For each, keys that were looked for, and the elements at which their states are active.
+            For each, keys that were looked for, or of states in bins that were, and the elements at
+            which their states are active.
         """
         names: list[ExpandedName] = []
         name: list[int] = []
@@ -92,10 +101,13 @@ class PieceFinder:
             if place > following:
                 at = bisect_right(starts, place) - 1
                 following = starts[at + 1] - 1 if at + 1 < len(starts) else len(name)
-            if (key := self._keys[number]) in self._wanted:
-                inside = place - starts[at]
-                element = entered[at][0].events.left[inside - 1] if inside else 0
-                found[at].append((key, element))
+            key, events, inside = self._keys[number], entered[at][0].events, place - starts[at]
+            if key in self._wanted:
+                found[at].append((key, events.left[inside - 1] if inside else 0))
+            if key in self._behind:
+                label = label_text(events.names[events.name[inside - 1]])
+                if covering(state := self._behind[key] + label, self._bins) is not None:
+                    found[at].append((state, events.left[inside - 1]))
         return found
 
     def _number(self, key: str) -> int:

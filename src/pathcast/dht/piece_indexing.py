@@ -2,8 +2,8 @@
 
 A query is asked of the start state's piece first, and goes by links: each says, before it is passed
 on, that what is behind it reads what the query reads. Where no link covers its key, it stays. It is
-acknowledged when every peer that has read a piece before, and every publisher that has read the
-top, has read it anew.
+acknowledged when every peer that has read a piece before, its owner or with a copy of it, has read
+it anew.
 
 Source: 000, section 4.2, procedure 1, over pieces in place of states.
 """
@@ -20,7 +20,7 @@ from pathcast.dht.identifiers import identifier, is_in_range, state_path
 from pathcast.dht.messages import Done, Later, Reply, RequestRefused, Value, from_wire
 from pathcast.dht.piece_cutting import Cutting
 from pathcast.dht.piece_messages import (
-    FetchTop,
+    FetchPiece,
     IndexQuery,
     Lost,
     Relink,
@@ -28,7 +28,6 @@ from pathcast.dht.piece_messages import (
     TakePiece,
 )
 from pathcast.dht.piece_records import (
-    START_PIECE,
     PieceRecord,
     covering,
     decoded_piece,
@@ -38,6 +37,7 @@ from pathcast.dht.piece_records import (
     with_passed,
     without_entry,
 )
+from pathcast.dht.piece_sharing import PieceSharing
 from pathcast.dht.piece_store import PieceStore
 from pathcast.dht.recent import Recent
 from pathcast.dht.substrate import Substrate
@@ -59,6 +59,7 @@ class PieceIndexing:
         courier: For what is passed on.
         store: Its pieces.
         cutting: Looks at what has grown.
+        sharing: Says who may have copies.
         settle_seconds: After it was stored, so long until every peer sees a change.
         retry_seconds: Before it looks again whether a piece is there.
         tries: How often.
@@ -71,6 +72,7 @@ class PieceIndexing:
         courier: Courier,
         store: PieceStore,
         cutting: Cutting,
+        sharing: PieceSharing,
         settle_seconds: float,
         retry_seconds: float,
         tries: int,
@@ -80,6 +82,7 @@ class PieceIndexing:
         self._courier = courier
         self._store = store
         self._cutting = cutting
+        self._sharing = sharing
         self._acknowledging = Acknowledging(courier, settle_seconds)
         self._retry_seconds = retry_seconds
         self._tries = tries
@@ -142,21 +145,28 @@ class PieceIndexing:
         takes_out = isinstance(asked, RemoveQuery)
         self._store.change(asked.piece, change, changed, takes_out=takes_out)
 
-    def fetch_top(self, asked: FetchTop, answer: Answer) -> None:
-        """Give a publisher the states and links of the start state's piece."""
+    def fetch(self, sender: str, asked: FetchPiece, answer: Answer) -> None:
+        """Give a peer a copy of a piece: its states and links, or all if the peer shares it."""
+        piece = asked.piece
+        may_have = not asked.with_queries or self._sharing.may_have(piece, sender, asked.work)
+        if self._substrate.owns(piece) and not may_have:
+            answer(RequestRefused())
+            return
 
         def has_read(value: Value | None) -> None:
-            if value is None or not self._substrate.is_whole(START_PIECE):
+            if value is None or not self._substrate.is_whole(piece):
                 answer(Later())
             elif value.version == asked.version:
                 answer(Value(None, value.version))
             else:
-                record = decoded_piece(START_PIECE, value.value)
-                top = PieceRecord(entries={key: {} for key in record.entries}, links=record.links)
-                answer(Value(encoded_piece(top), value.version))
-                self._cutting.look(START_PIECE, record)
+                record = decoded_piece(piece, value.value)
+                copy = replace(record, removed=(), leaving={})
+                if not asked.with_queries:
+                    copy = replace(copy, entries={key: {} for key in record.entries})
+                answer(Value(encoded_piece(copy), value.version))
+                self._cutting.look(piece, record)
 
-        self._substrate.read(START_PIECE, has_read)
+        self._substrate.read(piece, has_read)
 
     def take(self, asked: TakePiece, answer: Answer) -> None:
         """A piece that was cut off is there from now on, once it is stored."""

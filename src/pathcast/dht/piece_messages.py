@@ -19,10 +19,11 @@ from pathcast.dht.events import ELEMENTS_MAX, Events
 from pathcast.dht.piece_records import START_PIECE, Entry, PieceRecord
 
 __all__ = [
+    "AskWork",
     "Body",
     "Elements",
     "FetchBody",
-    "FetchTop",
+    "FetchPiece",
     "IndexQuery",
     "Indexed",
     "IsOpen",
@@ -146,6 +147,7 @@ class RunPieces(_Message, frozen=True):
         events: Those elements, those they are in, and of those in them what is read.
         hops: Messages in the longest chain that led here.
         way: The same with the hops of look-ups, as if each message had gone over them.
+        is_shared: Whether it goes to a peer that shares the pieces, not to their owner.
     """
 
     publication: Short
@@ -154,6 +156,7 @@ class RunPieces(_Message, frozen=True):
     events: Events
     hops: Count
     way: Count
+    is_shared: bool = False
 
 
 class Ran(_Message, frozen=True):
@@ -176,13 +179,27 @@ class Ran(_Message, frozen=True):
     problems: Annotated[tuple[Problem, ...], Meta(max_length=4096)]
 
 
-class FetchTop(_Message, frozen=True):
-    """Which states and links has the piece of the start state, if not of that version any more?
+class FetchPiece(_Message, frozen=True):
+    """What has a piece, if it has changed since a version?
 
-    Answer: `Value`, a piece without its queries; or without a value if the version is the same.
+    Answer: `Value`, without a value if the version is the same; `Refused` if the piece has queries
+    that the sender is not to have, since it does not share the piece.
+
+    Attributes:
+        piece: Its key.
+        version: That the sender has; 0: none.
+        with_queries: Whether to have its queries, or its states and links only.
+        work: What the sender did for the piece since it asked last.
     """
 
+    piece: StateKey
     version: Annotated[int, Meta(ge=0, lt=2**62)]
+    with_queries: bool = False
+    work: Annotated[float, Meta(ge=0, lt=2**40)] = 0.0
+
+
+class AskWork(_Message, frozen=True):
+    """How much do you do? Answer: `WorkRate`."""
 
 
 class TakePiece(_Message, frozen=True):
@@ -259,4 +276,4 @@ class Together(_Message, frozen=True):
     questions: Annotated[tuple[SingleQuestion, ...], Meta(max_length=256)]
 
 
-PieceQuestion = SingleQuestion | FetchBody | FetchTop | TakePiece | Lost | Together
+PieceQuestion = SingleQuestion | FetchBody | FetchPiece | AskWork | TakePiece | Lost | Together

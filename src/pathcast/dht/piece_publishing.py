@@ -1,9 +1,8 @@
 """A publisher's way into the pieces: it runs the top, and enters the pieces that it meets.
 
 The *top* is the piece of the start state without its queries: states that accept, and links. Every
-publisher has it, reads it from its peer, and uses it for `top_seconds`; its version travels, so
-that one that has not changed does not. A subscription is acknowledged that much later, so what is
-published then meets it, by links that are old but lead there (`piece_records`).
+publisher has a copy of it (`piece_leases`). A subscription is acknowledged as much later as a copy
+is used, so what is published then meets it, by links that are old but lead there (`piece_records`).
 
 When the start state's piece is lost and restored, links of the former top are gone: their queries
 may lie in the top again. Nobody else runs the top, so the publisher runs a new one from each
@@ -15,14 +14,13 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
-from pathcast.dht.courier import Courier
 from pathcast.dht.credit import Ledger
 from pathcast.dht.events import Events, EventTree
-from pathcast.dht.messages import Reply, Value
 from pathcast.dht.piece_finder import PieceFinder
-from pathcast.dht.piece_messages import FetchTop, Problem, RunPieces, Visit
-from pathcast.dht.piece_records import NOTHING, START_PIECE, PieceRecord, covering, decoded_piece
-from pathcast.dht.piece_running import Entered, enter
+from pathcast.dht.piece_leases import PieceLeases
+from pathcast.dht.piece_messages import Problem, RunPieces, Visit
+from pathcast.dht.piece_records import NOTHING, START_PIECE, PieceRecord, covering
+from pathcast.dht.piece_running import Entered, PieceEntering
 
 __all__ = ["Execution", "PieceWay"]
 
@@ -67,27 +65,15 @@ class PieceWay:
 
     Args:
         publisher: Name of the peer.
-        courier: For what is sent.
-        top_seconds: How long the top is used.
-        now: The time.
+        leases: Has the top.
+        entering: For what is sent.
     """
 
-    def __init__(
-        self,
-        publisher: str,
-        courier: Courier,
-        top_seconds: float,
-        now: Callable[[], float],
-    ) -> None:
+    def __init__(self, publisher: str, leases: PieceLeases, entering: PieceEntering) -> None:
         self._publisher = publisher
-        self._courier = courier
+        self._leases = leases
+        self._entering = entering
         self._finder = PieceFinder()
-        self._top_seconds = top_seconds
-        self._now = now
-        self._top = PieceRecord()
-        self._version = 0
-        self._until = 0.0
-        self._waiting: dict[str, Callable[[bool, int, int], None]] = {}
 
     def ask(self, execution: Execution, is_over: Callable[[], None]) -> None:
         """Ask for all credits of an execution that are missing.
@@ -97,21 +83,24 @@ class PieceWay:
             is_over: Called if the ledger was changed.
         """
 
-        def with_top(is_current: bool, hops: int, way: int) -> None:
+        def with_top(top: PieceRecord | None, farthest: int) -> None:
             # If it is not to be had, the start is missing, and asked for again.
-            if is_current:
-                if execution.top is not self._top:
-                    self._run_top(execution)
-                    execution.hops = max(execution.hops, hops)
-                    execution.way = max(execution.way, way)
-                    is_over()
-                self._enter(execution, hops, way)
+            if top is None:
+                return
+            # There and back.
+            hops, way = 2 * (farthest > 0), farthest + (farthest > 0)
+            if execution.top is not top:
+                self._run_top(execution, top)
+                execution.hops = max(execution.hops, hops)
+                execution.way = max(execution.way, way)
+                is_over()
+            self._enter(execution, top, hops, way)
 
-        self._with_top(execution.publication, with_top)
+        self._leases.read(START_PIECE, execution.publication, with_top)
 
-    def _run_top(self, execution: Execution) -> None:
+    def _run_top(self, execution: Execution, top: PieceRecord) -> None:
         """Run the top from each missing credit that is not behind a link; it finds new credits."""
-        top = execution.top = self._top
+        execution.top = top
         ledger = execution.ledger
         here = [visit for visit in ledger.missing if covering(visit.key, top.links) is None]
         entered: dict[str, list[int]] = {}
@@ -123,7 +112,7 @@ class PieceWay:
         accepted: set[str] = set()
         for key, element in found:
             # Of a state that accepts, one element is enough.
-            if key in top.links or key not in accepted:
+            if key not in top.entries or key not in accepted:
                 accepted.add(key)
                 visits[Visit(key, element)] = None
         ledger.give_out(visits)
@@ -131,46 +120,14 @@ class PieceWay:
             if visit not in visits:
                 ledger.came_back(visit, ())
 
-    def _enter(self, execution: Execution, hops: int, way: int) -> None:
+    def _enter(self, execution: Execution, top: PieceRecord, hops: int, way: int) -> None:
         entered = Entered()
-        links = self._top.links
+        links = top.links
         for visit in execution.ledger.missing:
             link = covering(visit.key, links)
             piece = START_PIECE if link is None else links[link].piece
             reads = NOTHING if link is None else links[link].reads
             entered.add(piece, visit.key, [visit.element], reads)
         base = RunPieces(execution.publication, self._publisher, {}, _NO_EVENTS, hops, way)
-        enter(self._courier, execution.message, entered, base, tries=1)
-
-    def _with_top(self, publication: str, then: Callable[[bool, int, int], None]) -> None:
-        """Read the top if it was read too long ago: whether it could be, and the way that took."""
-        began = self._now()
-        if began < self._until:
-            then(True, 0, 0)
-            return
-        is_asked = bool(self._waiting)
-        self._waiting[publication] = then
-        if is_asked:
-            return
-        farthest = 0
-
-        def question(hops: int) -> FetchTop:
-            nonlocal farthest
-            farthest = hops
-            return FetchTop(self._version)
-
-        def fetched(reply: Reply | None) -> None:
-            is_current = isinstance(reply, Value)
-            if isinstance(reply, Value):
-                self._until = began + self._top_seconds
-                if reply.version != self._version:
-                    self._version = reply.version
-                    self._top = decoded_piece(START_PIECE, reply.value)
-            waiting = list(self._waiting.values())
-            self._waiting.clear()
-            # There and back.
-            hops, way = 2 * (farthest > 0), farthest + (farthest > 0)
-            for each in waiting:
-                each(is_current, hops, way)
-
-        self._courier.to_owner(START_PIECE, question, fetched)
+        is_first = execution.tries == 1
+        self._entering.enter(execution.message, entered, base, tries=1, by_owners=not is_first)

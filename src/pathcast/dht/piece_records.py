@@ -6,6 +6,11 @@ Of a key, the link whose key it begins with says where it belongs; without one i
 anybody who has a key comes to its piece from any piece that it has ever been in, and a piece that
 gives a part away needs to remember nothing else. No link's key begins with another's.
 
+A link can also be of a *bin*, which has all states that are one label behind a state, the label's
+hash beginning with some digits: `start/a/#3f`. So a piece from which very many labels part needs no
+link for each of them, and none stays behind when a name is not used any more. A bin is no state: a
+publication enters the piece in the states that the name of an element leads to.
+
 A link also says what is *read* behind it: which labels, and how many elements deep. That is what
 has to travel. It grows with the queries that pass, and never shrinks; of more than 128 labels
 every element is read.
@@ -20,17 +25,23 @@ Example:
     ['start/a/b']
     >>> covering("start/a/b/c", after.links), covering("start/b", after.links)
     ('start/a', None)
+    >>> list(prefixes("start/a/*"))
+    ['start', 'start/#8', 'start/#86', 'start/#86f', 'start/a', 'start/a/*']
 """
 
 from __future__ import annotations
 
+import hashlib
+import re
 from collections.abc import Container, Iterator, Sequence
+from functools import lru_cache
 from typing import Annotated, Final
 
 import msgspec
 from msgspec import Meta
 from msgspec.structs import replace
 
+from pathcast.dht.identifiers import BIN
 from pathcast.errors import PeerError
 
 __all__ = [
@@ -40,9 +51,11 @@ __all__ = [
     "PieceLink",
     "PieceRecord",
     "Reads",
+    "bin_state",
     "covering",
     "decoded_piece",
     "encoded_piece",
+    "is_smallest_bin",
     "joined",
     "moved",
     "prefixes",
@@ -66,6 +79,10 @@ _LABELS_MAX: Final = 128
 """Labels that are read behind a link one by one."""
 
 _ANY: Final = "*"
+
+_DIGITS: Final = 3
+_IN_NO_BIN: Final = re.compile(r"\$|(\{.*\})?\*|\{\*\}.*", re.DOTALL)
+"""Labels that more than one name leads over, or none."""
 
 
 class Entry(msgspec.Struct, frozen=True, array_like=True, gc=False):
@@ -162,12 +179,35 @@ def decoded_piece(key: str, value: bytes | None) -> PieceRecord:
 
 
 def prefixes(key: str) -> Iterator[str]:
-    """The keys of the states on the way to one, the start state first, itself last."""
-    at = key.find("/")
-    while at >= 0:
-        yield key[:at]
-        at = key.find("/", at + 1)
-    yield key
+    """The keys of states and bins on the way to one, the start state first, itself last."""
+    start, *labels = key.split("/")
+    yield start
+    for label in labels:
+        for digits in _bins(label):
+            yield f"{start}/{BIN}{digits}"
+        start = f"{start}/{label}"
+        if not label.startswith(BIN):
+            yield start
+
+
+@lru_cache(maxsize=8_192)
+def _bins(label: str) -> tuple[str, ...]:
+    """The bins that a label is in, the largest first; of a bin, those that it is in, and itself."""
+    digits = label[1:] if label.startswith(BIN) else ""
+    if not digits and not _IN_NO_BIN.fullmatch(label):
+        digits = hashlib.sha1(label.encode("utf-8", "surrogatepass")).hexdigest()[:_DIGITS]
+    return tuple(digits[:count] for count in range(1, len(digits) + 1))
+
+
+def bin_state(key: str) -> str | None:
+    """The key of the state that a bin is behind; None if a key is of a state itself."""
+    state, _, label = key.rpartition("/")
+    return state if label.startswith(BIN) else None
+
+
+def is_smallest_bin(key: str) -> bool:
+    """Whether a key is of a bin in which there is no other."""
+    return bin_state(key) is not None and len(key.rpartition(BIN)[2]) == _DIGITS
 
 
 def covering(key: str, keys: Container[str]) -> str | None:
@@ -186,12 +226,13 @@ def read_behind(state: str, key: str, beyond: Reads = NOTHING) -> Reads:
     """Return the reads of a path behind one of its states.
 
     Args:
-        state: Key of the state.
+        state: Key of the state; of a bin, of the state in it that is on the way.
         key: Of the path; begins with that of the state.
         beyond: What is read behind the path.
     """
-    labels = key[len(state) + 1 :].split("/") if key != state else []
-    names = [label for label in labels if label != "$"]
+    labels = key.split("/")[state.count("/") + 1 :]
+    # A bin is entered at elements of names that nobody knows.
+    names = [_ANY if label.startswith(BIN) else label for label in labels if label != "$"]
     is_endless = beyond.levels is None or len(names) < len(labels)
     found = Reads(
         _as_read({*names, *beyond.labels}),

@@ -5,7 +5,7 @@ questions of many publications (`gathering`). Each piece is read once for all th
 and run over all of them in one pass (`piece_finder`). Its accepting states are settled as
 everywhere (`matching`), and where it comes to a link, the piece that the link names is entered,
 with what is read there of the part that is at hand. What was done, and where others are entered, is
-told to the publisher.
+told to the publisher. A peer that shares a piece with its owner runs a copy of it, in the same way.
 
 Where a piece is entered in a state that it has given away, it passes that on: somebody had a link
 from before the cut. That is not told: it is the same credit.
@@ -29,17 +29,19 @@ from pathcast.dht.courier import Courier
 from pathcast.dht.events import EventTree
 from pathcast.dht.identifiers import state_path
 from pathcast.dht.matching import Matching
-from pathcast.dht.messages import Done, Later, Reply
+from pathcast.dht.messages import Done, Later, Member, Reply, Shared
 from pathcast.dht.piece_cutting import Cutting
 from pathcast.dht.piece_finder import PieceFinder
+from pathcast.dht.piece_leases import PieceLeases
 from pathcast.dht.piece_messages import Elements, Problem, Ran, RunPieces, Visit
 from pathcast.dht.piece_records import START_PIECE, Entry, PieceRecord, Reads, covering
+from pathcast.dht.piece_sharing import KnownSharers, PieceSharing
 from pathcast.dht.piece_store import PieceStore
 from pathcast.dht.publication_memory import PublicationMemory, RememberedPublication
 from pathcast.dht.substrate import Substrate
 from pathcast.errors import PeerError
 
-__all__ = ["Entered", "PieceRunning", "checked_visits", "enter"]
+__all__ = ["Entered", "PieceEntering", "PieceRunning", "checked_visits"]
 
 _FINDERS_MAX = 1_000
 
@@ -78,28 +80,64 @@ class Entered:
         return replace(base, pieces=chosen, events=message.projected(read))
 
 
-def enter(
-    courier: Courier,
-    message: EventTree,
-    entered: Entered,
-    base: RunPieces,
-    tries: int | None = None,
-) -> None:
-    """Enter pieces: one message for each peer that has some.
+class PieceEntering:
+    """Sends publications into pieces.
 
     Args:
-        courier: Sends it.
-        message: What is projected.
-        entered: Where.
-        base: Says all else; how long the way was that led here.
-        tries: As for `Courier.to_owners`.
+        me: This peer.
+        courier: For what is sent.
+        known: Who else than their owners runs pieces.
     """
 
-    def question(pieces: Sequence[str], hops: int) -> RunPieces:
-        longer = replace(base, hops=base.hops + (hops > 0), way=base.way + hops)
-        return entered.question(message, pieces, longer)
+    def __init__(self, me: Callable[[], Member], courier: Courier, known: KnownSharers) -> None:
+        self._me = me
+        self._courier = courier
+        self._known = known
 
-    courier.to_owners(list(entered.pieces), question, tries)
+    def enter(
+        self,
+        message: EventTree,
+        entered: Entered,
+        base: RunPieces,
+        tries: int | None = None,
+        *,
+        by_owners: bool = False,
+    ) -> None:
+        """Enter pieces: one message for each peer that is to run some.
+
+        Args:
+            message: What is projected.
+            entered: Where.
+            base: Says all else; how long the way was that led here.
+            tries: As for `Courier.to_owners`.
+            by_owners: Whether nobody else is chosen.
+        """
+
+        def question(pieces: Sequence[str], hops: int) -> RunPieces:
+            longer = replace(base, hops=base.hops + (hops > 0), way=base.way + hops)
+            return entered.question(message, pieces, longer)
+
+        def ask_owners(pieces: Sequence[str]) -> None:
+            self._courier.to_owners(pieces, question, self._known.learn, tries)
+
+        def ask(member: Member, pieces: Sequence[str]) -> None:
+            def answered(reply: Reply | None) -> None:
+                if reply is None or isinstance(reply, Later):
+                    self._known.has_failed(member)
+                    ask_owners(pieces)
+
+            asked = replace(question(pieces, int(member != self._me())), is_shared=True)
+            self._courier.to_peer(member, asked, answered)
+
+        chosen: dict[Member | None, list[str]] = {}
+        for piece in entered.pieces:
+            member = None if by_owners else self._known.choose(piece, base.publication)
+            chosen.setdefault(member, []).append(piece)
+        for member, pieces in chosen.items():
+            if member is None:
+                ask_owners(pieces)
+            else:
+                ask(member, pieces)
 
 
 @dataclass(slots=True, eq=False)
@@ -142,11 +180,15 @@ class PieceRunning:
         memory: Of publications.
         matching: For what is accepted.
         cutting: Is told what pieces cost.
+        sharing: The same, and says who else runs them.
+        leases: Has copies of pieces that this peer shares.
+        entering: For pieces that are entered from here.
         retry_seconds: Before it looks again whether a piece is there.
         tries: How often.
 
     Attributes:
         done: Pieces that were run.
+        shared: Of these, those that other peers own.
     """
 
     def __init__(
@@ -157,35 +199,47 @@ class PieceRunning:
         memory: PublicationMemory,
         matching: Matching,
         cutting: Cutting,
+        sharing: PieceSharing,
+        leases: PieceLeases,
+        entering: PieceEntering,
         retry_seconds: float,
         tries: int,
     ) -> None:
-        self.done = 0
+        self.done = self.shared = 0
         self._substrate = substrate
         self._courier = courier
         self._store = store
         self._memory = memory
         self._matching = matching
         self._cutting = cutting
+        self._sharing = sharing
+        self._leases = leases
+        self._entering = entering
         self._retry_seconds = retry_seconds
         self._tries = tries
         self._finders: dict[str, PieceFinder] = {}
         self._begun: list[_Run] = []
 
     def run(self, sender: str, asked: RunPieces, answer: Callable[[Reply], None]) -> None:
-        """Run those of the pieces that this peer owns; the others are passed on.
+        """Run those of the pieces that this peer owns or shares; the others are passed on.
 
         Raises:
             PeerError: "dht.events", "dht.key", "dht.claim"; what is said cannot be.
         """
-        own = {piece: its for piece, its in asked.pieces.items() if self._substrate.owns(piece)}
+        are_own = {piece: self._substrate.owns(piece) for piece in asked.pieces}
+        # Whether it shares them is the owner's to say, when the copy is asked for.
+        own = {
+            piece: its for piece, its in asked.pieces.items() if asked.is_shared or are_own[piece]
+        }
         if not own:
             answer(Later())
             return
         message = EventTree(asked.events)
         for elements in asked.pieces.values():
             checked_visits(message, elements)
-        answer(Done())
+        sharers = {piece: self._sharing.sharers(piece) for piece in own if are_own[piece]}
+        shared = {piece: members for piece, members in sharers.items() if members}
+        answer(Shared(shared) if shared else Done())
         for piece, elements in asked.pieces.items():
             if piece not in own:
                 self._courier.to_owner(piece, replace(asked, pieces={piece: elements}))
@@ -220,7 +274,25 @@ class PieceRunning:
             for piece in run.asked.pieces:
                 entering.setdefault(piece, []).append(run)
         for piece, runs in entering.items():
-            self._store.read(piece, partial(self._has_read, piece, runs))
+            if self._substrate.owns(piece):
+                self._store.read(piece, partial(self._has_read, piece, runs))
+            else:
+                self._read_copy(piece, runs)
+
+    def _read_copy(self, piece: str, runs: Sequence[_Run]) -> None:
+        """Read a piece of another peer; without a copy of it, its owner runs the publications."""
+
+        def has_read(record: PieceRecord | None, _: int) -> None:
+            self._has_read(piece, runs, record)
+
+        self._leases.read(
+            piece,
+            runs[0],
+            has_read,
+            with_queries=True,
+            work=partial(self._sharing.work_of, piece),
+            tries=1,
+        )
 
     def _has_read(self, piece: str, runs: Sequence[_Run], record: PieceRecord | None) -> None:
         if record is not None and record.is_there:
@@ -235,7 +307,7 @@ class PieceRunning:
 
     def _miss(self, piece: str, run: _Run, *, is_read: bool) -> None:
         """A publication goes on without a piece that is not there."""
-        alone = replace(run.asked, pieces={piece: run.asked.pieces[piece]})
+        alone = replace(run.asked, pieces={piece: run.asked.pieces[piece]}, is_shared=False)
         if is_read and run.tries:
             again = _Run(alone, run.message, run.publication, run.tries - 1)
             self._courier.after(self._retry_seconds, partial(self._begin, again))
@@ -243,11 +315,12 @@ class PieceRunning:
         for visit in _visits(run.asked.pieces[piece]):
             del run.publication.runs[visit]
         if not is_read and not self._substrate.owns(piece):
-            # It has become somebody else's.
+            # It has become somebody else's, or is not shared any more.
             self._courier.to_owner(piece, alone)
 
     def _run(self, piece: str, record: PieceRecord, runs: Sequence[_Run]) -> None:
         """Run a piece over the publications; the piece of the start state where it is entered."""
+        is_own = self._substrate.owns(piece)
         entered: list[tuple[EventTree, dict[str, Sequence[int]]]] = []
         for run in runs:
             here: dict[str, Sequence[int]] = {}
@@ -261,6 +334,7 @@ class PieceRunning:
             entered.append((run.message, here))
             run.own.append(here)
             self.done += bool(here)
+            self.shared += bool(here) and not is_own
         if piece == START_PIECE:
             found = [[(v.key, v.element) for v in _visits(here)] for _, here in entered]
         else:
@@ -271,10 +345,14 @@ class PieceRunning:
             for key, element in its:
                 if key in record.entries:
                     run.accepted.update(dict.fromkeys(record.entries[key].values()))
-                elif key in record.links:
-                    link = record.links[key]
+                elif (covers := covering(key, record.links)) is not None:
+                    link = record.links[covers]
                     run.handed.add(link.piece, key, [element], link.reads)
-        self._cutting.ran(piece, record, len(runs), Counter(key for its in found for key, _ in its))
+        hits = Counter(key for its in found for key, _ in its)
+        reached = sum(len(record.entries.get(key, ())) for key in hits)
+        self._sharing.ran(piece, len(runs), hits.total() + reached)
+        if is_own:
+            self._cutting.ran(piece, record, len(runs), hits)
 
     def _finder(self, piece: str) -> PieceFinder:
         if len(self._finders) >= _FINDERS_MAX and piece not in self._finders:
@@ -286,8 +364,10 @@ class PieceRunning:
         asked, publication = run.asked, run.publication
         for visit in _visits(run.passed.visits()):
             del publication.runs[visit]
-        enter(self._courier, run.message, run.passed, asked)
-        enter(self._courier, run.message, run.handed, asked)
+        # Where others had a link from before a cut, the owner takes it in any case.
+        base = replace(asked, is_shared=False)
+        self._entering.enter(run.message, run.passed, base, by_owners=True)
+        self._entering.enter(run.message, run.handed, base)
         done = _frozen(*run.own)
 
         def settled(problems: tuple[Problem, ...]) -> None:

@@ -112,7 +112,8 @@ class Publishing:
         name = f"{self._life} {self._count} {self._name}"
         self._open[name] = Execution(name, to, body, message, Ledger(START))
         self.bodies[name] = body
-        self._ask_for_missing(name)
+        # In an event that tells the time: copies are used by it.
+        self._courier.at_end(partial(self._ask_for_missing, name))
         return name
 
     def ran(self, sender: str, asked: Ran, answer: Callable[[Reply], None]) -> None:

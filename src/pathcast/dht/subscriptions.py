@@ -18,6 +18,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from functools import partial
+from math import inf
 
 import msgspec
 
@@ -217,7 +218,16 @@ class PeerSubscriptions:
         saved = _Saved(to, tuple(indexed))
         self._save(subscription, saved)
         self._stand(subscription, saved)
-        self._begin(subscription)
+        standing = self._standing[subscription]
+
+        def begin() -> None:
+            if self._standing.get(subscription) is standing:
+                standing.asked = self._now()
+                self._begin(subscription)
+
+        # In an event that tells the time; no publication meets it before.
+        standing.asked = inf
+        self._courier.at_end(begin)
 
     def unsubscribe(self, subscription: str) -> None:
         """Take a subscription back; `Unsubscribed` is delivered when nothing meets it any more.

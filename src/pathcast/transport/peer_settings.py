@@ -66,8 +66,8 @@ class RingSection(BaseModel):
         "length": f"{_TAKE_OUT}, whose size is piece_queries_max",
         "whole": f"{_TAKE_OUT}, and the elements that a piece reads travel",
         "on_the_way": f"{_TAKE_OUT}, and predicates are evaluated after structure",
-        "replicas": f"{_TAKE_OUT}, and a busy piece is cut in two",
-        "replicated_share": f"{_TAKE_OUT}, and a busy piece is cut in two",
+        "replicas": f"{_TAKE_OUT}, and other peers share a busy piece",
+        "replicated_share": f"{_TAKE_OUT}, and other peers share a busy piece",
     }
 
     base: tuple[str, ...] = Field(min_length=2)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -44,7 +45,7 @@ class Load:
         """The queries that message `number` of a run satisfies."""
         return self.answers[number % len(self.answers)]
 
-    def check(self, case: str, found: Counter[tuple[str, int]], numbers: range) -> None:
+    def check(self, case: str, found: Counter[tuple[str, int]], numbers: Sequence[int]) -> None:
         """Compares pairs of query and message with those of one process.
 
         Raises:

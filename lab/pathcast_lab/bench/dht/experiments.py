@@ -14,7 +14,8 @@ import numpy as np
 from pathcast.dht.piece_cutting import PieceSettings
 from pathcast_lab.bench.dht.definition import DhtFigure, DhtSet, QueryKind
 from pathcast_lab.bench.dht.inputs import Inputs
-from pathcast_lab.bench.dht.loads import filtering, states_held, storage
+from pathcast_lab.bench.dht.loads import filtering, in_shared_pieces, states_held, storage
+from pathcast_lab.bench.dht.peer_cuts import cut_by_peers
 from pathcast_lab.bench.dht.pieces import cut
 from pathcast_lab.bench.dht.replay import Replay, Traffic
 from pathcast_lab.bench.dht.ring import Ring
@@ -166,6 +167,18 @@ class DhtExperiment:
             place = self._place(variant, name, peers, queries)
             ring = Ring.of(peers, virtual)
             yield filtering(trace, ring, place, replicas, self.inputs.definition.seed)
+        # As the product has it, which is not the paper's.
+        pieces = cut_by_peers(trace.table, self.chosen.queries_max)
+        for name, most in (
+            ("pieces", float("inf")),
+            ("pieces, shared from an average peer's work on", 1.0),
+            ("pieces, shared from half of it on", 0.5),
+            ("pieces, shared from a quarter of it on", 0.25),
+        ):
+            place = self._place(variant, name, peers, queries)
+            ring = Ring.of(peers, 3)
+            seed = self.inputs.definition.seed
+            yield in_shared_pieces(trace, pieces, ring, place, most, seed)
 
     def _lengths(self, workload: str, kind: QueryKind) -> Iterator[list[Value]]:
         """What l does; the paper leaves it to an extended version."""

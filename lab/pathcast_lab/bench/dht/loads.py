@@ -10,15 +10,17 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
+from pathcast.dht.piece_sharing import CANDIDATES, PUBLICATION, SHARERS_MAX
 from pathcast_lab.bench.dht.documents import totals
+from pathcast_lab.bench.dht.pieces import Pieces
 from pathcast_lab.bench.dht.replay import Floats
 from pathcast_lab.bench.dht.ring import Ring
-from pathcast_lab.bench.dht.savings import load_and_hits
+from pathcast_lab.bench.dht.savings import by_piece, load_and_hits
 from pathcast_lab.bench.dht.state_table import LOOP, StateTable
 from pathcast_lab.bench.dht.trace import Trace
 from pathcast_lab.bench.figures.point import Place, Value
 
-__all__ = ["BY_RANK", "RANKS", "filtering", "states_held", "storage"]
+__all__ = ["BY_RANK", "RANKS", "filtering", "in_shared_pieces", "states_held", "storage"]
 
 OVERLOADED: Final = 0.1
 """A state that more than this share of all documents visit gets replicas."""
@@ -69,6 +71,56 @@ def filtering(trace: Trace, ring: Ring, place: Place, replicas: int, seed: int) 
         place.value("states with replicas", "1", len(crowded)),
         # Every peer is told of every state.
         place.value("notices", "1", float(len(crowded) * (ring.peers - 1)) if replicas else 0.0),
+    ]
+
+
+def in_shared_pieces(
+    trace: Trace, pieces: Pieces, ring: Ring, place: Place, most: float, seed: int
+) -> list[Value]:
+    """Visits that peers do where the automaton is in pieces, and others share those that are busy.
+
+    Publishers do the visits of the top, each peer as many as any other. A piece is shared as by
+    `pathcast.dht.piece_sharing`: by what is found in it, and at those that do least of three times
+    as many peers as are wanted, drawn by their parts of the circle.
+
+    Args:
+        trace: At l = 0.
+        pieces: The automaton, cut.
+        ring: The peers.
+        place: Where values belong.
+        most: Of the work of one peer on average, so much does one peer for one piece; infinite:
+            nothing is shared.
+        seed: Of the choice of peers, and among them.
+    """
+    count, peers = len(trace.documents), ring.peers
+    visits = by_piece(trace, pieces, np.ones(len(trace), bool))
+    accepting = np.zeros(len(trace.table), bool)
+    accepting[trace.table.final] = True
+    work = by_piece(trace, pieces, accepting[trace.state] & trace.is_done)
+    work += PUBLICATION * (visits > 0)
+    does = work.sum(0)
+    random = np.random.default_rng(seed)
+    owner = ring.owners(trace.table.places(pieces.root))
+    busy = totals(owner, does[:-1], peers) + does[-1] / peers
+    load = np.full(peers, visits[:, -1].sum() / peers)
+    wanted = np.minimum(np.ceil(does[:-1] / (most * does.sum() / peers)) - 1, SHARERS_MAX)
+    sharers = np.maximum(wanted, 0).astype(int)
+    for piece in random.permutation(len(owner)).tolist():
+        more = int(sharers[piece])
+        # Where the next keys that are drawn fall.
+        drawn = random.integers(2**64, size=CANDIDATES * more, dtype=np.uint64)
+        others = np.setdiff1d(ring.owners(drawn), owner[piece])
+        least = others[np.argsort(busy[others], kind="stable")[:more]]
+        runs = np.append(least, owner[piece])
+        busy[owner[piece]] -= does[piece]
+        busy[runs] += does[piece] / len(runs)
+        np.add.at(load, runs[random.integers(len(runs), size=count)], visits[:, piece])
+    values = _by_rank(place, load / count, (50,))
+    return [
+        *values,
+        place.value("pieces", "1", len(owner)),
+        place.value("pieces shared", "1", int((sharers > 0).sum())),
+        place.value("copies of them", "1", int(sharers.sum())),
     ]
 
 

@@ -20,7 +20,15 @@ from pathcast_lab.bench.dht.replay import Floats
 from pathcast_lab.bench.dht.ring import Ring
 from pathcast_lab.bench.dht.trace import Trace
 
-__all__ = ["ENTRY_BYTES", "PieceTraffic", "in_batches", "in_pieces", "load_and_hits", "with_cache"]
+__all__ = [
+    "ENTRY_BYTES",
+    "PieceTraffic",
+    "by_piece",
+    "in_batches",
+    "in_pieces",
+    "load_and_hits",
+    "with_cache",
+]
 
 ENTRY_BYTES = 8
 """Of an entry of a piece in a message: a number of an element and one of a state."""
@@ -145,6 +153,28 @@ def in_pieces(trace: Trace, pieces: Pieces, ring: Ring, documents: range) -> Pie
         peer_messages=float(entered.received.max() / max(entered.received.sum(), 1)),
         hops=means[5],
     )
+
+
+def by_piece(trace: Trace, pieces: Pieces, rows: NDArray[np.bool_]) -> Floats:
+    """Visits of each document in each piece, those of the top last.
+
+    Args:
+        trace: At l = 0.
+        pieces: The automaton, cut.
+        rows: Which visits count.
+
+    Returns:
+        Documents x (pieces + 1).
+    """
+    documents, count = trace.documents, len(pieces.root) + 1
+    number = pieces.number[trace.state[rows]].astype(np.int64) % count
+    visits = _By(trace.node[rows], number, count, len(documents.above))
+    found = np.zeros((len(documents), count))
+    for document, its in enumerate(found):
+        pairs = _pairs(documents, range(document, document + 1))
+        row, piece, times = visits.of(documents.pair_node[pairs])
+        its += totals(piece, times * documents.counts[pairs][row], count)
+    return found
 
 
 class _Entered:
