@@ -221,6 +221,22 @@ def test_a_hop_and_its_parsing_are_measured(bench: Bench, tmp_path: Path) -> Non
     assert names == {"hop", "routing alone", "parsing alone", "parsing"}
 
 
+def test_a_broker_that_was_killed_is_measured_with_its_snapshot_and_without(
+    bench: Bench, tmp_path: Path
+) -> None:
+    pytest.importorskip("grpc", reason="grpcio is not installed: pip install 'pathcast[net]'")
+    result = bench("restart")
+    assert result.exit_code == 0, result.output
+    [benchmark] = only_record(tmp_path)["benchmarks"]
+    cases = {each["case"]: each for each in benchmark["results"]}
+    assert {case: each["profiles"] for case, each in cases.items()} == {
+        "with the snapshot": 1200,
+        "without": 1200,
+        "no profiles": 0,
+    }
+    assert all(min(each["answers_s"]) > 0 for each in cases.values())
+
+
 def test_one_broker_is_measured_after_its_deliveries_were_compared(
     bench: Bench, tmp_path: Path
 ) -> None:

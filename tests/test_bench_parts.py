@@ -39,6 +39,7 @@ from pathcast_lab.bench.measures import Measure, with_aims
 from pathcast_lab.bench.pipeline.definition import PipelineDefinition
 from pathcast_lab.bench.plot import draw
 from pathcast_lab.bench.registration import RegistrationDefinition
+from pathcast_lab.bench.restart import RestartDefinition
 from pathcast_lab.bench.rounds import binary_array
 from pathcast_lab.bench.timing import Spread, alternate, yardstick
 from pathcast_lab.bench.wrong_count import WrongCountError
@@ -164,6 +165,7 @@ def test_shipped_definitions_say_all_three_sets() -> None:
             | PipelineDefinition
             | BrokerNodeDefinition
             | HopDefinition
+            | RestartDefinition
         ],
     ]
     kinds = {
@@ -180,6 +182,7 @@ def test_shipped_definitions_say_all_three_sets() -> None:
         "pipeline": PipelineDefinition,
         "broker-node": BrokerNodeDefinition,
         "hop": HopDefinition,
+        "restart": RestartDefinition,
     }
     # The figures have definitions of their own kind, and tests of their own.
     papers = ("", "broker-", "placement-", "chunking-", "overlay-", "wire-", "dht-")

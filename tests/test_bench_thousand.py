@@ -23,13 +23,13 @@ if missing_reason("kernel") is not None:
 from pathcast.model import Query
 from pathcast.overlay.disjuncts import disjuncts_of
 from pathcast.overlay.generalisation import at_level
-from pathcast.overlay.generalisation import table_bytes as entries_bytes
 from pathcast.overlay.host_choice import ByContent, HostChoice, Nearest
 from pathcast.overlay.table import Table
 from pathcast.partition import PepPlacement, candidate_patterns
 from pathcast.query import conjunction_of
 from pathcast.registry import Registry
 from pathcast_lab.bench.figures.point import Place, Value
+from pathcast_lab.bench.overlay.byte_budgets import table_bytes as entries_bytes
 from pathcast_lab.bench.overlay.capacity import (
     Costs,
     Load,

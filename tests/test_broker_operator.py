@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import logging
 import sys
 from asyncio.subprocess import PIPE
 from collections.abc import Mapping
@@ -23,6 +24,7 @@ from pathcast.cli.net import lag_notice, log_column
 from pathcast.errors import ConfigError, PublicationError, RegistrationError
 from pathcast.overlay.broker_node import NodeSettings
 from pathcast.overlay.broker_settings import ProtocolSettings
+from pathcast.overlay.budgeted_table import HeldEntries, TableReview
 from pathcast.overlay.content import Content, DeliveryProfile
 from pathcast.overlay.deliveries import InboxDelivery, InForce
 from pathcast.overlay.messages import SourceEntry
@@ -242,6 +244,48 @@ def test_wider_tables_deliver_the_same(tmp_path: Path, trees: str) -> None:
         await network.stop()
 
     asyncio.run(main())
+
+
+def test_whatever_fails_in_the_thread_that_widens_is_told_and_tried_again(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    """A table is never left half made; the schemas are left out where they may be what fails."""
+    choose = TableReview.choose
+    tried: list[str] = []
+
+    def chosen(review: TableReview) -> HeldEntries | None:
+        tried.append("with" if review.schemas else "without")
+        if len(tried) <= 3:
+            raise RuntimeError("a bug")
+        return choose(review)
+
+    monkeypatch.setattr(TableReview, "choose", chosen)
+
+    async def main() -> None:
+        network = await line(xml_content(table_entries_max=2))
+        a, c = network.carriers["a"], network.carriers["c"]
+        schema = SourceEntry("<!ELEMENT order (no)><!ELEMENT no (#PCDATA)>")
+        await a.ask("shop", RegisterSourceRequest("shop", schema), PATIENCE_SECONDS)
+        await subscribe(c, {f"s{number}": f"/order[no = {number}]" for number in range(5)})
+        bodies = [b"<order><no>%d</no></order>" % number for number in range(100, 140)]
+
+        async def is_made_anew() -> bool:
+            await a.submit("shop", [PublishRequest("shop", "m", body) for body in bodies])
+            await a.improve()
+            return made_of(a) == (5, 1)
+
+        await eventually(is_made_anew)
+        tables: Any = status(a, "budgeted_tables")
+        assert sum(each["failures"] for each in tables.values()) == 1
+        metrics = {one.name: one for one in a.kind.metrics(a.node, [])}
+        assert [one.value for one in metrics["pathcast_table_failures"].samples] == [1]
+        await network.stop()
+
+    with caplog.at_level(logging.ERROR):
+        asyncio.run(main())
+    assert tried == ["with", "without"] * 2
+    told = [record for record in caplog.records if getattr(record, "event", "") == "table.kept"]
+    assert len(told) == 3
 
 
 def test_a_host_takes_no_more_subscriptions_than_it_says() -> None:

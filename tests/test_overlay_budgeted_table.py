@@ -122,3 +122,50 @@ def test_without_messages_nothing_is_chosen_and_what_is_no_entry_changes_nothing
         table.set("east", ["/c", "/c["], ["/a"])
     assert table.entries("east") == {"/a", "/b"}
     assert table.told == 2
+
+
+def _wide_order(*, fails: bool) -> BudgetedTable:
+    """A table over its budget whose first review has ended, well or not."""
+    table = BudgetedTable(3)
+    table.set("east", [f"/order/to[.='t{n}']" for n in range(9)], [])
+    table.route([_order(f"t{n}", n) for n in range(64)])
+    review = table.review()
+    assert review is not None
+    table.set("east", ["/order/item[@no=70]"], ["/order/to[.='t1']"])
+    if fails:
+        table.fail()
+    else:
+        table.adopt(review.choose())
+    return table
+
+
+def test_a_review_that_fails_leaves_the_table_whole_and_is_due_again() -> None:
+    """Whatever came meanwhile counts, and nothing has to change before it is made anew."""
+    table = _wide_order(fails=True)
+    assert table.failures == 1
+    assert len(table) == 9
+    messages = [_order("t0", 70), _order("t1", 1), _order("t2", 2)]
+    assert list(map(sorted, table.route(messages))) == [["east"], [], ["east"]]
+    assert _reviewed(table)
+    assert len(table) <= 3
+    assert not _reviewed(table)
+
+
+def test_a_change_that_a_new_table_does_not_take_fails_its_review_alone() -> None:
+    table = _wide_order(fails=False)
+    assert len(table) <= 3
+    table.route([_order(f"t{n}", n) for n in range(4096)])
+    table.set("east", [f"/order/item[@no='{n}']" for n in range(9)], [])
+    review = table.review()
+    assert review is not None
+    made = review.choose()
+    table.set("west", ["/order/to[.='t5']"], [])
+    assert made is not None
+    made.table = None  # type: ignore[assignment]  # it takes nothing any more
+    with pytest.raises(AttributeError):
+        table.adopt(made)
+    table.fail()
+    assert table.route([_order("t5", 5)])[0] >= {"west"}
+    assert _reviewed(table)
+    assert len(table) <= 3
+    assert table.route([_order("t5", 5)])[0] >= {"west"}

@@ -14,16 +14,15 @@ from overlay_reference import Network, collect
 from pathcast.overlay.disjuncts import disjuncts_of
 from pathcast.overlay.generalisation import (
     LEVELS,
-    Generalisation,
     Optimiser,
     Sample,
     at_level,
     shape_of,
-    table_bytes,
 )
 from pathcast.overlay.reasons import entries_that_hold
 from pathcast.overlay.table import Table
 from pathcast.query import conjunction_of
+from pathcast_lab.bench.overlay.byte_budgets import ENTRY_BYTES, Generalisation, table_bytes, within
 from pathcast_lab.bench.overlay.common_paths import common_entry
 
 
@@ -87,7 +86,7 @@ def test_a_curve_goes_down_to_any_message_and_says_what_it_costs() -> None:
     messages += [b"<m><w/></m>", b"<m><q sym='3'/></m>", b"<m><x y='2'/></m>"]
     chosen.shuffle(messages)
     sample = Sample(messages)
-    optimiser = Optimiser([entries], sample)
+    optimiser = Optimiser([entries], sample, ENTRY_BYTES)
     curve = list(optimiser.curve())
     assert (curve[0].table_bytes, curve[0].wrong_bytes) == (table_bytes(entries), 0)
     assert curve[-1].table_bytes == table_bytes(["/*"])
@@ -98,7 +97,7 @@ def test_a_curve_goes_down_to_any_message_and_says_what_it_costs() -> None:
     table.set("exact", entries, [])
     exact = [bool(origins) for origins in table.route(messages)]
     budgets = (curve[0].table_bytes, 500, 200, 100, 30)
-    for budget, generalise in zip(budgets, optimiser.within(*budgets), strict=True):
+    for budget, generalise in zip(budgets, within(optimiser, *budgets), strict=True):
         made = {generalise(entry) for entry in entries}
         point = next(each for each in curve if each.table_bytes <= budget)
         assert table_bytes(made) == point.table_bytes <= budget

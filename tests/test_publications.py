@@ -198,7 +198,9 @@ def test_of_a_source_only_whoever_registered_it_publishes() -> None:
             await carrier.submit("ann", [PublishRequest("s", "m2", b"<a/>")])
         with pytest.raises(PublicationError):
             await carrier.ask(
-                "ann", RegisterSourceRequest("s", SourceEntry("another")), PATIENCE_SECONDS
+                "ann",
+                RegisterSourceRequest("s", SourceEntry("<!ELEMENT another ANY>")),
+                PATIENCE_SECONDS,
             )
         await carrier.ask(
             "shop", RegisterSourceRequest("s", SourceEntry(withdrawn=True)), PATIENCE_SECONDS

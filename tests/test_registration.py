@@ -39,7 +39,7 @@ from pathcast.overlay.registration_messages import (
     TellRoot,
     UpdateSource,
 )
-from pathcast.overlay.sampling import MessageSamples
+from pathcast.overlay.sampling import SourceSamples
 from pathcast.overlay.serving import Planes
 from pathcast.partition import PepPlacement
 from pathcast.protocol import Deliver
@@ -352,7 +352,7 @@ def test_samples_are_kept_of_registered_sources_alone() -> None:
     """A publisher that makes up names of sources takes no memory by it."""
     source = SourceRecord("shop", "here", "", 1, 1.0, 1.0, "b")
     served = Served((), (source,), (CatalogRecord("shop@1", "shop", 1, ""),))
-    samples = MessageSamples()
+    samples = SourceSamples()
     hosted = HostedKind(broker_kind("b", [], content=TOY), served, Mock(), samples).kind
     node = hosted.make({}, 1)
     node.start(0.0)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 from pathlib import Path
 
 import pytest
@@ -17,10 +18,11 @@ from typer.testing import CliRunner
 from pathcast.cli.app import build_app
 from pathcast.errors import SchemaError
 from pathcast.limits import Limits
+from pathcast.overlay import schemas
 from pathcast.overlay.content import DeliveryProfile
 from pathcast.overlay.deliveries import InboxDelivery
 from pathcast.overlay.messages import SourceEntry
-from pathcast.overlay.schemas import check_schema
+from pathcast.overlay.schemas import check_schema, read_schema
 from pathcast.schema import MessageValidator, validator_of
 from pathcast.transport.broker import (
     DELIVERIES,
@@ -82,6 +84,52 @@ def test_a_schema_that_nothing_can_be_validated_by_is_refused(
 ) -> None:
     with pytest.raises(SchemaError, match=reason):
         check_schema(schema, validated=True)
+
+
+PATTERN = """<xs:schema xmlns:xs="http://www.w3.org/2001/XMLSchema"><xs:element name="a">
+<xs:simpleType><xs:restriction base="xs:string"><xs:pattern value="{}"/></xs:restriction>
+</xs:simpleType></xs:element></xs:schema>"""
+
+
+@pytest.mark.parametrize("pattern", ["(x|x|x|(xx)|xxx)*y", "((x+)+)+y", "(x*)*(x*)*(xx)*y"])
+@pytest.mark.parametrize("length", [1, 40, 4000])
+def test_a_value_that_the_validator_gives_up_on_is_refused_alone(pattern: str, length: int) -> None:
+    """Others of the call, and of the source, are taken."""
+    door = Doorkeeper(Limits())
+    door.sources = {"strict": SourceEntry(PATTERN.format(pattern), 2, validated=True)}
+    bodies = [b"<a>xy</a>", b"<a>" + b"x" * length + b"</a>", b"<a>xxxy</a>"]
+    asked = [PublishRequest("strict", f"m{n}", body) for n, body in enumerate(bodies)]
+    refused = door(asked)
+    assert list(refused) == [1]
+    told = refused[1]
+    assert isinstance(told, NotTaken)
+    assert told.code == "publication.invalid"
+    assert "gives up" in told.reason or "[facet 'pattern']" in told.reason
+    assert not door([asked[0]]), "the validator goes on"
+
+
+def test_the_validator_does_give_up() -> None:
+    """Else the test above says nothing."""
+    fault = MessageValidator(PATTERN.format("(x|x|x|(xx)|xxx)*y")).fault(b"<a>%s</a>" % (b"x" * 40))
+    assert fault is not None
+    assert "gives up" in fault.reason
+
+
+@pytest.mark.parametrize("schema", [DTD, "<!ELEMENT", ""])
+def test_a_schema_is_read_once(monkeypatch: pytest.MonkeyPatch, schema: str) -> None:
+    """Beside the event loop, which asks for what was found there."""
+    read: list[str] = []
+
+    def reading(text: str) -> object:
+        read.append(text)
+        return read_schema(text)
+
+    monkeypatch.setattr(schemas, "read_schema", reading)
+    text = f"{schema}<!-- {tuple(map(id, [read]))} -->" if schema else schema
+    for _ in range(3):
+        with contextlib.suppress(SchemaError):
+            check_schema(text)
+    assert len(read) == bool(text)
 
 
 def test_an_xml_schema_is_whole_in_its_text() -> None:
@@ -169,9 +217,10 @@ async def _publish(network: LocalNetwork, port: int) -> None:
         assert not await subscriber.subscribe_many([("all", DeliveryProfile("/order", "ids"))])
     async with network.client("a", "shop") as publisher:
         await publisher.ask(RegisterSourceRequest("lax", SourceEntry(XSD, 1)))
-        entry = SourceEntry("<!ELEMENT", 1, validated=True)
-        with pytest.raises(SchemaError):
-            await publisher.ask(RegisterSourceRequest("broken", entry))
+        for validated in (True, False):
+            entry = SourceEntry("<!ELEMENT", 1, validated=validated)
+            with pytest.raises(SchemaError):
+                await publisher.ask(RegisterSourceRequest("broken", entry))
         await _publish_both(publisher, "first")
     async with httpx.AsyncClient() as client:
         shown = (await client.get(f"http://127.0.0.1:{port}/metrics")).text

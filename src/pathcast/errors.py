@@ -736,6 +736,10 @@ CATALOGUE: dict[str, CatalogueEntry] = {
         "any more; deliver what was begun with the version that wrote it, then choose a new "
         "output.path",
     ),
+    "snapshot.other": CatalogueEntry(
+        "SnapshotFormatError",
+        "{path} is not of what it stands beside: {reason}; it is left aside, and made anew",
+    ),
     "snapshot.damaged": CatalogueEntry(
         "SnapshotFormatError", "{path} is damaged: {reason}; restore it or save it again"
     ),

@@ -27,11 +27,24 @@ Example:
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from abc import abstractmethod
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Protocol, TypeVar
 
-__all__ = ["Cancel", "Deliver", "Effect", "Forget", "Node", "Save", "Send", "Wake", "grouped"]
+__all__ = [
+    "Cancel",
+    "Deliver",
+    "Effect",
+    "Forget",
+    "Node",
+    "Save",
+    "SavedRecords",
+    "Send",
+    "Wake",
+    "grouped",
+    "records_under",
+]
 
 Item = TypeVar("Item")
 
@@ -83,6 +96,26 @@ class Deliver:
 
 
 Effect = Send | Wake | Cancel | Save | Forget | Deliver
+
+
+class SavedRecords(Mapping[str, bytes]):
+    """What a node saved, of which some is read when it is asked for."""
+
+    @abstractmethod
+    def under(self, prefix: str) -> Iterator[tuple[str, bytes]]:
+        """The records whose keys begin with a prefix, by their keys."""
+
+
+def records_under(saved: Mapping[str, bytes], prefix: str) -> Iterator[tuple[str, bytes]]:
+    """The records whose keys begin with a prefix, by their keys.
+
+    Example:
+        >>> list(records_under({"b/2": b"", "a": b"", "b/1": b""}, "b/"))
+        [('b/1', b''), ('b/2', b'')]
+    """
+    if isinstance(saved, SavedRecords):
+        return saved.under(prefix)
+    return ((key, saved[key]) for key in sorted(saved) if key.startswith(prefix))
 
 
 class Node(Protocol):

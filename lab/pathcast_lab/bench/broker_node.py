@@ -20,7 +20,7 @@ import numpy as np
 import pyarrow as pa
 from pydantic import Field
 
-from pathcast.errors import MissingDependencyError
+from pathcast.cli.console import extra
 from pathcast.model import Query, Subscription
 from pathcast.registry import Registry
 from pathcast.workload import SubscriptionParameters, generate_subscriptions
@@ -180,15 +180,8 @@ def run_broker_node(
         WrongCountError: A delivery is lost, doubled or foreign.
         MissingDependencyError: The extra `net`, or lxml, is not installed.
     """
-    try:
+    with extra("net", "pathcast-lab bench broker-node"):
         from pathcast_lab.bench.broker_node_run import commits_alone, parts_alone, run_load
-    except ModuleNotFoundError as error:
-        raise MissingDependencyError(
-            "dependency.missing",
-            purpose="pathcast-lab bench broker-node",
-            module=error.name or "grpc",
-            extra="net",
-        ) from error
     say(f"{chosen.profiles:,} profiles here, {chosen.behind:,} behind a neighbour")
     load = made_load(definition, chosen)
     with TemporaryDirectory(prefix="pathcast-bench-") as directory:

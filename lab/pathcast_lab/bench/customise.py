@@ -18,7 +18,6 @@ from typing import Literal, TypeAlias
 from pydantic import Field
 
 from pathcast import Registry
-from pathcast.errors import MissingDependencyError
 from pathcast.workload import DemoParameters, ShapedParameters, demo_messages, generate_shaped
 from pathcast_lab.bench.broker.inputs import flwr_queries
 from pathcast_lab.bench.checking import THREADS, wrong_count
@@ -46,7 +45,7 @@ from pathcast_lab.bench.inputs import inputs_digest
 from pathcast_lab.bench.measures import Measure
 from pathcast_lab.bench.memory import broker_bytes
 from pathcast_lab.bench.rounds import binary_array
-from pathcast_lab.bench.timing import Spread, elapsed_ns, missing_library, undisturbed, yardstick
+from pathcast_lab.bench.timing import Spread, elapsed_ns, undisturbed, yardstick
 from pathcast_lab.workload import BROKER_WORKLOADS, FlwrParameters, FlwrQuery
 
 CustomiseWorkload: TypeAlias = Literal["book", "bib", "domains"]
@@ -247,13 +246,10 @@ def customise_messages(workload: CustomiseWorkload, count: int, *, seed: int) ->
     Raises:
         MissingDependencyError: lxml, which reads DTDs, is not installed.
     """
-    try:
-        if workload == "domains":
-            parameters = DemoParameters(messages=count, seed=seed, broken_ratio=0)
-            return [message.message for message in demo_messages(parameters)]
-        return list(BROKER_WORKLOADS[workload].messages(count, seed, VALUES_MAX))
-    except MissingDependencyError as error:
-        raise missing_library("lxml") from error
+    if workload == "domains":
+        parameters = DemoParameters(messages=count, seed=seed, broken_ratio=0)
+        return [message.message for message in demo_messages(parameters)]
+    return list(BROKER_WORKLOADS[workload].messages(count, seed, VALUES_MAX))
 
 
 def customise_texts(count: int, *, seed: int) -> list[str]:

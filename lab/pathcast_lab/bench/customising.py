@@ -24,6 +24,7 @@ from typing import Any, Literal, NamedTuple, TypeAlias
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from pathcast.cli.console import extra
 from pathcast.kernel.registry import KernelRegistry
 from pathcast.limits import Limits
 from pathcast.model import CACHE_BYTES_MAX, DeliveryAnswer, Subscription
@@ -31,7 +32,7 @@ from pathcast_lab.bench.broker.definition import BrokerAlgorithm
 from pathcast_lab.bench.broker.reference_subject import BrokerSubject
 from pathcast_lab.bench.checking import THREADS, wrong_count
 from pathcast_lab.bench.rounds import binary_array
-from pathcast_lab.bench.timing import Spread, missing_library
+from pathcast_lab.bench.timing import Spread
 from pathcast_lab.workload import FlwrQuery
 from pathcast_papers import parse
 from pathcast_papers.message_broker.dissemination import ReferenceDissemination
@@ -311,10 +312,8 @@ def results_of(answer: DeliveryAnswer, wanted: frozenset[str] | None = None) -> 
 
 
 def _canonical() -> Callable[[bytes], bytes]:
-    try:
+    with extra("bench", "pathcast-lab bench"):
         from lxml import etree
-    except ModuleNotFoundError as error:
-        raise missing_library("lxml") from error
 
     def canonical(fragment: bytes) -> bytes:
         # A result may be text, or several nodes; a wrapper makes a document of any.

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from pathcast import Snapshot
+from pathcast.cli.console import extra
 from pathcast.model import Query
 from pathcast.registry import Registry
 from pathcast.workload import DOMAINS, domain_graph, generate_documents
@@ -20,7 +21,7 @@ from pathcast_lab.bench.definitions import DoorDefinition, DoorSet
 from pathcast_lab.bench.inputs import Source, shared_data
 from pathcast_lab.bench.measures import Measure
 from pathcast_lab.bench.rounds import Part, Rounds, binary_array, spread, warm_rounds
-from pathcast_lab.bench.timing import Spread, missing_library, yardstick
+from pathcast_lab.bench.timing import Spread, yardstick
 
 NOTHING = Query("nothing", "/no-message-has-this-root/nor-this")
 """Keeps the engine awake and collects nothing."""
@@ -124,10 +125,8 @@ def idle_matcher() -> Registry | Snapshot:
 
 def taken_by_both(messages: Sequence[bytes], matcher: Registry | Snapshot) -> list[bytes]:
     """The messages that neither the door nor lxml refuses."""
-    try:
+    with extra("bench", "pathcast-lab bench"):
         from lxml.etree import LxmlError, fromstring
-    except ModuleNotFoundError as error:
-        raise missing_library("lxml") from error
     errors = matcher.match(binary_array(messages)).errors
     taken: list[bytes] = []
     for message, refusal in zip(messages, errors, strict=True):

@@ -19,7 +19,7 @@ from tempfile import TemporaryDirectory
 
 from pydantic import Field
 
-from pathcast.errors import MissingDependencyError
+from pathcast.cli.console import extra
 from pathcast_lab.bench.definitions import BenchmarkDefinition, Strict
 from pathcast_lab.bench.measures import Measure
 from pathcast_lab.bench.timing import Spread
@@ -108,15 +108,8 @@ def run_hop(
         WrongCountError: A delivery is lost or doubled.
         MissingDependencyError: The extra `net` is not installed.
     """
-    try:
+    with extra("net", "pathcast-lab bench hop"):
         from pathcast_lab.bench.hop_run import measured
-    except ModuleNotFoundError as error:
-        raise MissingDependencyError(
-            "dependency.missing",
-            purpose="pathcast-lab bench hop",
-            module=error.name or "grpc",
-            extra="net",
-        ) from error
     for size in chosen.sizes:
         say(f"{size:,} bytes, {chosen.entries:,} entries")
         with TemporaryDirectory(prefix="pathcast-bench-") as directory:

@@ -23,7 +23,7 @@ from pathlib import Path
 from typing import Any
 
 from pathcast import schema, workload
-from pathcast.errors import ConfigError, MissingDependencyError
+from pathcast.errors import ConfigError
 from pathcast.model import Query
 from pathcast.schema import ElementGraph, read_dtd
 from pathcast.workload import (
@@ -35,7 +35,6 @@ from pathcast.workload import (
     generate_documents,
     generate_queries,
 )
-from pathcast_lab.bench.timing import missing_library
 
 NITF = "nitf"
 """Workload of the published benchmarks; its DTD lies in the shared data, not in the package."""
@@ -167,10 +166,7 @@ def open_source(
         work.mkdir(parents=True, exist_ok=True)
         # What is generated here can be generated again: none of it belongs to a commit.
         (work / ".gitignore").write_text("*\n", encoding="utf-8")
-    try:
-        graph, name = _graph(name, dtd)
-    except MissingDependencyError as error:
-        raise missing_library("lxml") from error
+    graph, name = _graph(name, dtd)
     values = "plausible" if name in DOMAINS else "integers"
     return Source(name, graph, values, query_file, files, work, depth_max or {})
 

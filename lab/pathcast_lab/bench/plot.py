@@ -9,7 +9,7 @@ from pathlib import Path
 from statistics import median
 from typing import Any
 
-from pathcast_lab.bench.timing import missing_library
+from pathcast.cli.console import extra
 
 PARTS = ("parsing", "matching", "collecting", "rest")
 COLOURS = ("#4c78a8", "#f58518", "#54a24b", "#bab0ac")
@@ -35,11 +35,9 @@ def draw(record: dict[str, Any], path: Path) -> bool:
     names = [name for name in (*STREAMS, "adversarial") if name in results]
     if not names:
         return False
-    try:
+    with extra("bench", "pathcast-lab bench"):
         from matplotlib.backends.backend_agg import FigureCanvasAgg
         from matplotlib.figure import Figure
-    except ModuleNotFoundError as error:
-        raise missing_library("matplotlib") from error
     # No pyplot: it would keep figures, and a backend, for the whole process.
     figure = Figure(figsize=(10, 4.5 * len(names)), layout="constrained")
     FigureCanvasAgg(figure)

@@ -16,12 +16,13 @@ from typing import Protocol
 from pydantic import Field
 
 from pathcast import Query, Registry, Subscription
+from pathcast.cli.console import extra
 from pathcast_lab.bench.checking import wrong_count
 from pathcast_lab.bench.customise import customise_texts
 from pathcast_lab.bench.definitions import BenchmarkDefinition, Strict
 from pathcast_lab.bench.measures import Measure
 from pathcast_lab.bench.mixed import mixed_subscriptions
-from pathcast_lab.bench.timing import Spread, elapsed_ns, missing_library, undisturbed
+from pathcast_lab.bench.timing import Spread, elapsed_ns, undisturbed
 
 
 class RegistrationSet(Strict):
@@ -174,10 +175,8 @@ def _case(
     compiled: Sequence[str],
     rounds: int,
 ) -> RegistrationResult:
-    try:
+    with extra("bench", "pathcast-lab bench"):
         from lxml.etree import XPath
-    except ModuleNotFoundError as error:
-        raise missing_library("lxml") from error
 
     def yardstick() -> None:
         for text in compiled:

@@ -50,6 +50,7 @@ from pathcast_lab.bench.registration import (
     RegistrationResult,
     run_registration,
 )
+from pathcast_lab.bench.restart import RestartDefinition, RestartResult, run_restart
 from pathcast_lab.bench.threads import ThreadsResult, run_threads
 from pathcast_lab.bench.wrong_count import WrongCountError
 
@@ -67,6 +68,7 @@ BenchmarkName: TypeAlias = Literal[
     "pipeline",
     "hop",
     "broker-node",
+    "restart",
 ]
 
 BENCHMARKS: tuple[BenchmarkName, ...] = get_args(BenchmarkName)
@@ -83,6 +85,7 @@ Result: TypeAlias = (
     | CustomiseResult
     | PipelineResult
     | HopResult
+    | RestartResult
     | BrokerNodeResult
 )
 
@@ -179,6 +182,7 @@ def _started(
         | PipelineDefinition
         | HopDefinition
         | BrokerNodeDefinition
+        | RestartDefinition
     )
     results: Iterable[Result]
     match name:
@@ -221,6 +225,9 @@ def _started(
         case "broker-node":
             definition = read_definition(directory, name, BrokerNodeDefinition)
             results = run_broker_node(definition, definition.sets[chosen], tell)
+        case "restart":
+            definition = read_definition(directory, name, RestartDefinition)
+            results = run_restart(definition, definition.sets[chosen], tell)
     return Outcome(name, definition.title, definition.bound.strip()), definition.aims, results
 
 

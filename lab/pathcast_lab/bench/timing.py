@@ -22,7 +22,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Self
 
-from pathcast.errors import MissingDependencyError
+from pathcast.cli.console import extra
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,20 +84,11 @@ def yardstick(messages: Sequence[bytes]) -> Callable[[], None]:
     Raises:
         MissingDependencyError: lxml is not installed.
     """
-    try:
+    with extra("bench", "pathcast-lab bench"):
         from lxml.etree import fromstring
-    except ModuleNotFoundError as error:
-        raise missing_library("lxml") from error
 
     def parse() -> None:
         for message in messages:
             fromstring(message)
 
     return parse
-
-
-def missing_library(module: str) -> MissingDependencyError:
-    """The error that names the extra of the benchmarks."""
-    return MissingDependencyError(
-        "dependency.missing", purpose="pathcast-lab bench", module=module, extra="bench"
-    )

@@ -210,11 +210,11 @@ class BrokerModel:
         match given.what:
             case InForce(name):
                 subscriptions = self.brokers[host].subscriptions
-                self.in_force[name] = Subscribe(host, name, subscriptions.profile(name).query)
+                self.in_force[name] = Subscribe(host, name, subscriptions.kept(name).profile.query)
             case InboxDelivery() as one:
                 got = self.delivered.setdefault(one.subscription, [])
                 assert one.message not in got, f"{one.message} came twice to {one.subscription}"
-                profile = self.brokers[host].subscriptions.profile(one.subscription).query
+                profile = self.brokers[host].subscriptions.kept(one.subscription).profile.query
                 whole = results(one.message.encode(), profile)
                 assert one.results == whole, f"{one.subscription} is given {one.results} of {whole}"
                 got.append(one.message)

@@ -324,6 +324,8 @@ class ToyDecisions:
 class ToyProfiles:
     """`pathcast.overlay.content.Profiles`."""
 
+    snapshots: None = None
+
     def __init__(self) -> None:
         self._profiles: dict[str, DeliveryProfile] = {}
 

@@ -54,7 +54,6 @@ def run_a_broker(
     with extra("net", "pathcast broker run"):
         from pathcast.overlay.xml_content import limits_of, xml_content
         from pathcast.transport.broker import broker_kind
-        from pathcast.transport.hosted import run_hosted_broker
         from pathcast.transport.process import run_broker
         from pathcast.transport.settings import BrokerSettings, node_settings
 
@@ -72,13 +71,19 @@ def run_a_broker(
                 table_entries_max=settings.broker.table_entries_max,
                 projection=settings.broker.projection,
                 whole_links=[each.name for each in settings.neighbours if not each.projection],
+                snapshots=settings.broker.directory,
             ),
             settings=node_settings(settings),
             limits=limits,
             costs=settings.costs,
         )
-        run_kind = run_broker if settings.registration is None else run_hosted_broker
-        await run_kind(settings, kind, ready, reread, is_new=new)
+        if settings.registration is None:
+            await run_broker(settings, kind, ready, reread, is_new=new)
+            return
+        with extra("net", "pathcast broker run"):
+            # What speaks to the profile database takes a quarter of a second to be imported.
+            from pathcast.transport.hosted import run_hosted_broker
+        await run_hosted_broker(settings, kind, ready, reread, is_new=new)
 
     options = RunOptions(file, override, describe, log_format, log_level)
     return run_node(BrokerSettings, options, lambda settings: settings.broker.name, run)

@@ -85,6 +85,7 @@ class BrokerState:
         planes: The query plane of each tree.
         streams: Of each root.
         subscriptions: Of this broker's own subscribers.
+        snapshots: The snapshot of their profiles.
     """
 
     def __init__(
@@ -129,6 +130,7 @@ class BrokerState:
             outcome,
         )
         self.subscriptions = self._host.subscriptions
+        self.snapshots = self._host.snapshots
         self._local = LocalQueries(self.subscriptions, disk, outcome)
         self._data = DataPlane(name, self.planes, self._local, self._miss, send, has_room, settings)
         self.streams = self._data.streams
@@ -145,6 +147,7 @@ class BrokerState:
         clock = int(now * 1000) << 10 | self._incarnation & 1023
         self._began = max(clock, self._began + 1)
         self.outcome.save("began", self._began)
+        self.snapshots.follow(self._began)
         log = self._root.start(self._began)
         if self._root.stream_number:
             self._note_other_stream(self.name, self._root.stream_number)

@@ -39,8 +39,8 @@ from typing import Final
 from pathcast.limits import Limits
 from pathcast.overlay.arriving_routes import MessageDecisions
 from pathcast.overlay.generalisation import EXACTLY, Optimiser, Sample, at_level, shape_of
+from pathcast.overlay.message_sample import MessageSample
 from pathcast.overlay.schema_forms import SchemaForms
-from pathcast.overlay.stream_sample import StreamSample
 from pathcast.overlay.table import LOCAL, Table
 
 __all__ = ["BudgetedTable", "HeldEntries", "TableReview"]
@@ -53,6 +53,15 @@ REVIEW_MESSAGES: Final = 64
 
 DRIFT_MAX: Final = 0.05
 """A choice that fits is made anew if another one forwards so much less of its bytes in vain."""
+
+STREAM_MESSAGES: Final = 256
+"""Messages of the sample of a stream."""
+
+STREAM_MESSAGE_BYTES_MAX: Final = 64 << 10
+"""Longer messages are left out of it: a sample has 16 MiB at most."""
+
+STREAM_SHARE: Final = 16
+"""One of so many messages takes a place in a full sample: its messages are 4,096 old on average."""
 
 ENTRY_BYTES: Final = 1 << 20
 """An entry besides its text, where levels are chosen: entries count, and texts hardly do."""
@@ -205,6 +214,9 @@ class BudgetedTable:
     Args:
         entries_max: The budget: distinct entries of the table.
         limits: What one message may cost.
+
+    Attributes:
+        failures: Reviews that went wrong.
     """
 
     def __init__(self, entries_max: int, *, limits: Limits | None = None) -> None:
@@ -212,9 +224,11 @@ class BudgetedTable:
         self._limits = limits
         self._told: defaultdict[str, set[str]] = defaultdict(set)
         self._held = HeldEntries({}, 0.0, limits)
-        self._sample = StreamSample()
+        self._sample = MessageSample(STREAM_MESSAGES, STREAM_MESSAGE_BYTES_MAX, STREAM_SHARE)
         self._is_changed = False
+        self.failures = 0
         self._reviewed_at = 0
+        self._has_failed = False
         self._since: list[tuple[str, list[str], list[str]]] | None = None
 
     def set(self, origin: str, added: Iterable[str], removed: Iterable[str]) -> None:
@@ -244,7 +258,8 @@ class BudgetedTable:
 
     def route(self, messages: Sequence[bytes]) -> list[frozenset[str]]:
         """Implement `Table.route`; the messages are the stream that choices are made on."""
-        self._sample.add(messages)
+        for message in messages:
+            self._sample.add(message)
         return self._held.table.route(messages)
 
     def decisions(self, size: int) -> MessageDecisions:
@@ -280,26 +295,40 @@ class BudgetedTable:
             return None
         is_wide, fits = bool(self._held.instead), len(self) <= self._entries_max
         new = self._sample.taken - self._reviewed_at
-        is_due = (not fits and self._is_changed) or (
-            is_wide and (self.told <= self._entries_max or new >= REVIEW_MESSAGES)
+        is_due = (not fits and (self._is_changed or self._has_failed)) or (
+            is_wide
+            and (self._has_failed or self.told <= self._entries_max or new >= REVIEW_MESSAGES)
         )
         if not is_due or len(self._sample.messages) < MESSAGES_MIN:
             return None
         self._since, self._is_changed, self._reviewed_at = [], False, self._sample.taken
+        self._has_failed = False
         told = {origin: frozenset(entries) for origin, entries in self._told.items()}
         messages = self._sample.messages
         present, most, limits = self._held.instead, self._entries_max, self._limits
         return TableReview(told, messages, most, present, fits, limits, tuple(schemas))
 
+    def fail(self) -> None:
+        """Ends a review that gave no table, whatever went wrong: the next one is due at once.
+
+        The table goes on as it is, with all that came since.
+        """
+        self._since = None
+        self._has_failed = True
+        self.failures += 1
+
     def adopt(self, made: HeldEntries | None) -> None:
         """Ends a review: the table that it gave takes the place of this one, with what came since.
 
+        If it raises anything, `fail` ends the review.
+
         Cost: that of the changes since the review began.
         """
-        since, self._since = self._since or [], None
+        since = self._since or []
         if made is not None:
             for origin, new, gone in since:
                 made.set(origin, new, gone)
             former, self._held = self._held, made
             # Messages that are arriving are not decided by the former table any more.
             former.table.set(LOCAL, [], [])
+        self._since = None

@@ -9,7 +9,7 @@ Source: 001, section 4.2.1 (Map, Collect, Aggregate) and 5 (query plane: local p
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence, Set
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence, Set
 from dataclasses import dataclass
 from typing import Annotated, Literal, NamedTuple, Protocol, TypeAlias
 
@@ -24,6 +24,7 @@ __all__ = [
     "Content",
     "DeliveryProfile",
     "InterestTables",
+    "ProfileSnapshots",
     "Profiles",
     "QueryInLanguage",
     "Results",
@@ -221,8 +222,46 @@ class DeliveryProfile(AskedQuery, frozen=True):
     steps: Annotated[tuple[StepText, ...], Meta(max_length=STEPS_MAX)] = ()
 
 
+class ProfileSnapshots(Protocol):
+    """Snapshots of the profiles of a host, each in a file named after its version."""
+
+    def open(self, version: str, changed: Mapping[str, DeliveryProfile | None]) -> Collection[str]:
+        """Answer the profiles of a snapshot from now on, in the place of all others.
+
+        Args:
+            version: Of the snapshot.
+            changed: What was changed since, id -> profile, or None of one that has left.
+
+        Returns:
+            The ids of the profiles that are answered; without those of `changed` that cannot be.
+
+        Raises:
+            PathcastError: It is damaged, or of another version of Pathcast.
+            OSError: There is no such file.
+        """
+        ...
+
+    def make(self, base: str, changed: Mapping[str, DeliveryProfile | None]) -> str:
+        """Write a snapshot, in any thread; gives its version.
+
+        Args:
+            base: Version of the one before; "" for none.
+            changed: As of `open`.
+
+        Raises:
+            PathcastError: As of `open`.
+            OSError: It cannot be written; or as of `open`.
+        """
+        ...
+
+
 class Profiles(Protocol):
     """The profiles of a host, each answered exactly."""
+
+    @property
+    def snapshots(self) -> ProfileSnapshots | None:
+        """Keeps them in files, for a quick start; None if nothing does."""
+        ...
 
     @property
     def entries_by(self) -> str:

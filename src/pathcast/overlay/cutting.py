@@ -108,7 +108,14 @@ class _Units(msgspec.Struct, frozen=True, tag="units", omit_defaults=True):
     steps: _Steps = ()
 
 
+class _UnitsLeftUnread(msgspec.Struct, frozen=True, tag="units"):
+    """`_Units` of which only the steps are looked at: a tenth of the time."""
+
+    steps: _Steps = ()
+
+
 _DECODER: Final = msgspec.json.Decoder(_Whole | _Units)
+_KINDS: Final = msgspec.json.Decoder(_Whole | _UnitsLeftUnread)
 
 
 class EntryNeeds(NamedTuple):
@@ -179,7 +186,10 @@ def needs_in(entry: str) -> EntryNeeds:
 
 
 class _Kinds:
-    """How many entries there are of each kind: steps, and whether whole messages are needed."""
+    """How many entries there are of each kind: steps, and whether whole messages are needed.
+
+    Entries were read before, where they came from (`needs_in`).
+    """
 
     def __init__(self, entries: Iterable[str] = ()) -> None:
         self._kinds: Counter[tuple[Steps, bool]] = Counter()
@@ -188,8 +198,8 @@ class _Kinds:
     def count(self, entries: Iterable[str], by: int) -> None:
         """Some more, or fewer."""
         for entry in entries:
-            needs = needs_in(entry)
-            kind = needs.steps, needs.offer is None
+            read = _KINDS.decode(entry)
+            kind = read.steps, isinstance(read, _Whole)
             self._kinds[kind] += by
             if not self._kinds[kind]:
                 del self._kinds[kind]

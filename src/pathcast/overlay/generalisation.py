@@ -2,8 +2,7 @@
 
 A *level* is a function from an entry to one that covers it. Entries of one *shape*, which differ in
 their constants only, become fewer where a level takes the constants away that tell them apart.
-`Generalisation` says which level each shape is at. A level keeps a pattern whole, or takes its
-linear paths apart, as the paper does.
+A level keeps a pattern whole, or takes its linear paths apart, as the paper does.
 
 `Optimiser` chooses the levels: from exact entries on it takes the step that has fewest bytes of a
 sample of messages wrongly forwarded for each byte of the table that it saves, again and again. What
@@ -11,9 +10,8 @@ it passes through is the curve of table bytes against bytes wrongly forwarded.
 
 Example:
     >>> entries = [f"/m/q[@sym='A{n}'] and /m/q/bid[.>{n}]" for n in range(40)]
-    >>> generalise = Generalisation({shape_of(entries[0]): "one path"})
-    >>> generalise(entries[3]), generalise("/other")
-    ("/m/q[@sym='A3']", '/other')
+    >>> shape_of(entries[0]) == shape_of(entries[1]), at_level(entries[3], "one path")
+    (True, "/m/q[@sym='A3']")
 
 Source: Diao, Rizvi and Franklin, VLDB 2004, section 4.2.1 (content generalisation in Collect() and
 Aggregate(); methods by example). Differs: the paper says nothing of when to use which; its one
@@ -27,7 +25,7 @@ import functools
 import heapq
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Final, TypeAlias
 
@@ -35,9 +33,6 @@ from pathcast.boundary import native
 from pathcast.engine import gates_that_hold
 from pathcast.overlay.pattern_values import without_value
 from pathcast.query import conjunction_of
-
-ENTRY_BYTES: Final = 24
-"""Bytes of an entry in a table besides its text: where it lies, and whom it leads to."""
 
 Level: TypeAlias = Callable[[native.Conjunction], native.Conjunction]
 
@@ -113,23 +108,6 @@ def at_level(entry: str, level: str) -> str:
 
 
 @dataclass(frozen=True)
-class Generalisation:
-    """Which level entries are at.
-
-    Attributes:
-        levels: Shape -> level.
-    """
-
-    levels: Mapping[str, str] = field(default_factory=dict)
-
-    def __call__(self, entry: str) -> str:
-        """The entry that is told in its place."""
-        if not self.levels:
-            return entry
-        return at_level(entry, self.levels.get(shape_of(entry), EXACTLY))
-
-
-@dataclass(frozen=True)
 class Point:
     """Tables on the curve, of all links together.
 
@@ -146,11 +124,6 @@ class Point:
     entries: int
     shape: str = ""
     level: str = EXACTLY
-
-
-def table_bytes(entries: Iterable[str]) -> int:
-    """Bytes of the distinct entries of a table."""
-    return sum(ENTRY_BYTES + len(entry.encode()) for entry in set(entries))
 
 
 class Sample:
@@ -203,9 +176,9 @@ class Optimiser:
     Args:
         links: For each link the entries behind it.
         sample: Messages of the stream.
-        levels: The levels that may be chosen.
         entry_bytes: Bytes of an entry besides its text: with many, steps that make entries fewer
             are worth more than those that make them shorter.
+        levels: The levels that may be chosen.
 
     Cost: every entry at every level, some microseconds each, and one pass of the sample over all
     of them.
@@ -215,8 +188,8 @@ class Optimiser:
         self,
         links: Sequence[Iterable[str]],
         sample: Sample,
+        entry_bytes: int,
         levels: Sequence[str] = tuple(LEVELS),
-        entry_bytes: int = ENTRY_BYTES,
     ) -> None:
         self._sample = sample
         self._entry_bytes = entry_bytes
@@ -276,24 +249,6 @@ class Optimiser:
                 is_smaller = True
                 wrong = self._size_beyond(forwarded, self._wanted)
                 yield Point(size, wrong, sum(map(len, uses)), shape, level)
-
-    def within(self, *budgets_bytes: int) -> list[Generalisation]:
-        """For each budget the levels with which the tables of all links together fit it.
-
-        Those of the smallest ones, where none do. Entries of shapes that are new are told as
-        they are.
-        """
-        found: dict[int, Generalisation] = {}
-        levels: dict[str, str] = {}
-        for point in self.curve():
-            if point.shape:
-                levels[point.shape] = point.level
-            for budget in budgets_bytes:
-                if point.table_bytes <= budget and budget not in found:
-                    found[budget] = Generalisation(dict(levels))
-            if len(found) == len(set(budgets_bytes)):
-                break
-        return [found.get(budget, Generalisation(levels)) for budget in budgets_bytes]
 
     def _bytes_of(self, entry: str) -> int:
         return self._entry_bytes + len(entry.encode())

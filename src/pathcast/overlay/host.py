@@ -22,7 +22,14 @@ from pathcast.overlay.content import DeliveryProfile, Profiles
 from pathcast.overlay.deliveries import OPERATOR, InForce, Lapsed, NeighbourRefused
 from pathcast.overlay.outcome import EventEffects
 from pathcast.overlay.query_plane import QueryPlane
-from pathcast.overlay.subscriptions import HostedSubscription, HostedSubscriptions, KeptSubscription
+from pathcast.overlay.subscription_snapshots import SNAPSHOT, SubscriptionSnapshots
+from pathcast.overlay.subscriptions import (
+    RECORDS,
+    HostedSubscription,
+    HostedSubscriptions,
+    KeptSubscription,
+)
+from pathcast.protocol import records_under
 
 __all__ = ["HostSubscriptions"]
 
@@ -41,6 +48,7 @@ class HostSubscriptions:
 
     Attributes:
         subscriptions: All of them.
+        snapshots: Their snapshot.
     """
 
     def __init__(
@@ -64,9 +72,9 @@ class HostSubscriptions:
         # What the present event has changed, until `tell`.
         self._awaited: list[str] = []
         self._wanted: tuple[list[str], list[str]] = ([], [])
-        for key in sorted(disk):
-            if key.startswith("subscription/"):
-                self._restore(msgspec.msgpack.decode(disk[key], type=KeptSubscription))
+        self.snapshots = SubscriptionSnapshots(self.subscriptions, profiles, disk, outcome)
+        for kept in self._kept(disk):
+            self._restore(kept)
 
     def subscribe(
         self, subscription: str, subscriber: str, profile: DeliveryProfile, version: int | None
@@ -76,9 +84,11 @@ class HostSubscriptions:
         Raises:
             PathcastError: It is no profile.
         """
+        before = self.subscriptions.entries_by_name(subscription)
         made, added, removed = self.subscriptions.put(
             subscription, subscriber, profile, self._ticket + 1, version
         )
+        self.snapshots.note(subscription, before)
         self._outcome.save(f"subscription/{subscription}", self.subscriptions.kept(subscription))
         self._awaited.append(subscription)
         self._want(added, removed)
@@ -90,13 +100,15 @@ class HostSubscriptions:
         Raises:
             UnknownQueryError: There is none of this id.
         """
+        before = self.subscriptions.entries_by_name(subscription)
         added, removed = self.subscriptions.take_out(subscription)
+        self.snapshots.note(subscription, before)
         self._outcome.forget(f"subscription/{subscription}")
         self._want(added, removed)
 
     def await_all(self) -> None:
-        """All subscriptions are to be in force anew."""
-        self._awaited.extend(self.subscriptions.names())
+        """All are to be in force anew, but those that a snapshot knows to have been."""
+        self._awaited.extend(self.subscriptions.waiting())
 
     def lapse(self) -> None:
         """Any messages may be lost: subscribers are told, and wait to be in force anew."""
@@ -183,6 +195,18 @@ class HostSubscriptions:
     def _want(self, added: Iterable[str], removed: Iterable[str]) -> None:
         self._wanted[0].extend(added)
         self._wanted[1].extend(removed)
+
+    def _kept(self, disk: Mapping[str, bytes]) -> Iterable[KeptSubscription]:
+        """Subscriptions of a former life, but for those that a snapshot has restored."""
+        if self.snapshots.is_kept:
+            try:
+                return self.snapshots.open()
+            except (PathcastError, OSError) as error:
+                code, reason = getattr(error, "code", "os"), str(error)
+                self._outcome.deliver(OPERATOR, NeighbourRefused(SNAPSHOT, code, reason))
+        self.snapshots.forget()
+        rows = records_under(disk, RECORDS)
+        return (msgspec.msgpack.decode(row, type=KeptSubscription) for _, row in rows)
 
     def _restore(self, saved: KeptSubscription) -> None:
         """A subscription of a former life; one that cannot be answered any more ends alone."""

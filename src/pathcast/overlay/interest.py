@@ -31,7 +31,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
-from typing import Final, TypeAlias
+from typing import Final
 
 from pathcast.overlay.covered import CoveredEntries, RankedEntry
 from pathcast.overlay.origins import LOCAL, EntriesByOrigin
@@ -69,9 +69,7 @@ class _Audience:
 
 
 _NOBODY: Final = _Audience(False)
-
-_Origins: TypeAlias = dict[str, int]
-"""Origin -> how often it asks for an entry."""
+_EVERYBODY: Final = _Audience(True)
 
 
 class Interests:
@@ -85,7 +83,6 @@ class Interests:
     def __init__(self, *, covering: bool = False) -> None:
         self._neighbours: tuple[str, ...] = ()
         self._entries = EntriesByOrigin()
-        self._asked: dict[str, _Origins] = {}
         self._audiences: dict[str, _Audience] = {}
         self._covered = CoveredEntries() if covering else None
         self._covers: dict[str, tuple[str, ...]] = {}
@@ -114,6 +111,12 @@ class Interests:
         compared with those that it may cover or be covered by.
         """
         added, removed = list(added), list(removed)
+        is_new = not (self._entries or self._neighbours or removed)
+        if is_new and origin == LOCAL and self._covered is None:
+            # A broker begins, and nobody is told yet: that is most of what a start would cost.
+            self._entries.begin(added)
+            self._audiences = dict.fromkeys(added, _EVERYBODY)
+            added = []
         self._entries.check(origin, added, removed)
         self._read(added)
         touched: dict[str, None] = {}
@@ -162,37 +165,32 @@ class Interests:
     def _read(self, added: list[str]) -> None:
         """Reads entries that are new, if there is covering."""
         if self._covered is not None:
-            new = [entry for entry in dict.fromkeys(added) if entry not in self._asked]
+            new = [entry for entry in dict.fromkeys(added) if entry not in self._entries]
             self._ranked = {entry: RankedEntry(entry) for entry in new}
 
     def _enter(self, origin: str, entry: str, touched: dict[str, None]) -> None:
+        before = self._seen(entry)
         if self._entries.add(origin, entry):
-            self._change(entry, origin, 1, touched)
+            self._changed(entry, before, touched)
 
     def _leave(self, origin: str, entry: str, touched: dict[str, None]) -> None:
-        if self._entries.discard(origin, entry):
-            self._change(entry, origin, -1, touched)
-
-    def _change(self, entry: str, origin: str, by: int, touched: dict[str, None]) -> None:
-        """Counts who asks for an entry."""
         before = self._seen(entry)
-        origins = self._asked.setdefault(entry, {})
-        origins[origin] = origins.get(origin, 0) + by
-        if not origins[origin]:
-            del origins[origin]
-        if not origins:
-            del self._asked[entry]
+        if self._entries.discard(origin, entry):
+            self._changed(entry, before, touched)
+
+    def _changed(self, entry: str, before: _Audience, touched: dict[str, None]) -> None:
+        """Notes that who asks for an entry has changed."""
         touched[entry] = None
         if self._covered is not None and self._seen(entry) != before:
             self._cover_again(entry, before, touched)
 
     def _seen(self, entry: str) -> _Audience:
         """Which neighbours somebody else asks for an entry for."""
-        origins = self._asked.get(entry)
+        origins = self._entries.origins(entry)
         if not origins:
             return _NOBODY
         if len(origins) > 1 or LOCAL in origins:
-            return _Audience(True)
+            return _EVERYBODY
         return _Audience(True, next(iter(origins)))
 
     def _audience(self, entry: str) -> _Audience:
@@ -220,17 +218,17 @@ class Interests:
         """Finds what covers what, after it changed which neighbours see an entry."""
         assert self._covered is not None
         lost = list(self._covering.get(entry, ()))
-        if entry not in self._asked:
+        if entry not in self._entries:
             self._uncover(entry)
             self._covered.discard(entry)
         elif before == _NOBODY:
             self._covered.add(self._ranked.get(entry) or RankedEntry(entry))
             self._find_covers(entry)
         for special in lost:
-            if self._seen(entry) != _Audience(True):
+            if self._seen(entry) != _EVERYBODY:
                 self._find_covers(special)
             touched[special] = None
-        if entry in self._asked:
+        if entry in self._entries:
 
             def gains(special: str) -> bool:
                 return self._gains(self._covers.get(special, ()), entry)

@@ -15,20 +15,26 @@ Source: 001, section 5 (local plan) and 4.2.2 (what is left to do after early re
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Mapping, Sequence
 from functools import cache, lru_cache
 from importlib import metadata
+from pathlib import Path
 from secrets import token_hex
+from typing import Final
 
+from pathcast.errors import SnapshotFormatError
 from pathcast.limits import Limits
 from pathcast.model import Subscription
 from pathcast.overlay.content import DeliveryProfile, Results, Verdict
 from pathcast.overlay.cutting import WHOLE, cut_entry
 from pathcast.overlay.disjuncts import entries_of
-from pathcast.registry import Registry
+from pathcast.registry import Registry, Snapshot
 from pathcast.registry.steps import parse_steps
 
 __all__ = ["XmlProfiles"]
+
+ROWS_AT_ONCE: Final = 256
+"""Profiles that a registry takes with one call, during which no other thread runs."""
 
 Answers = dict[str, Results | Verdict]
 
@@ -39,12 +45,20 @@ class XmlProfiles:
     Args:
         limits: What one message may cost.
         projection: As for `xml_content`.
+        directory: Of snapshots; None: there are none.
     """
 
-    def __init__(self, limits: Limits | None = None, projection: bool = True) -> None:
+    def __init__(
+        self,
+        limits: Limits | None = None,
+        projection: bool = True,
+        directory: Path | None = None,
+    ) -> None:
+        self._limits = limits or Limits()
         self._projection = projection
+        self._directory = directory
         # The few messages of a batch cost twice as much on two threads.
-        self._registry = Registry(limits=limits, threads=1)
+        self._registry = Registry(self._limits, threads=1)
         self._names: dict[str, None] = {}
 
     @property
@@ -55,6 +69,50 @@ class XmlProfiles:
     def entries(self, profile: DeliveryProfile) -> tuple[str, ...]:
         """Implement `Profiles.entries`."""
         return _entries(profile, self._projection)
+
+    @property
+    def snapshots(self) -> XmlProfiles | None:
+        """Implement `Profiles.snapshots`."""
+        return None if self._directory is None else self
+
+    def open(self, version: str, changed: Mapping[str, DeliveryProfile | None]) -> Collection[str]:
+        """Implement `ProfileSnapshots.open`.
+
+        Cost: some milliseconds, 0.2 µs a profile, and 20 µs for each that has changed.
+        """
+        snapshot = self._snapshot(version)
+        self._registry = _changed(Registry.of(snapshot, self._limits, threads=1), changed)
+        self._names = dict.fromkeys(name for name in snapshot.query_ids if name not in changed)
+        self._names |= dict.fromkeys(name for name in changed if name in self._registry)
+        return self._names.keys()
+
+    def make(self, base: str, changed: Mapping[str, DeliveryProfile | None]) -> str:
+        """Implement `ProfileSnapshots.make`.
+
+        Cost: 10 µs a profile, and 20 µs for each that has changed; memory of a second registry.
+        """
+        for file in self._file("*").parent.glob(self._file("*").name):
+            if file != self._file(base):
+                file.unlink(missing_ok=True)
+        registry = Registry(self._limits, threads=1)
+        if base:
+            registry = Registry.of(self._snapshot(base), self._limits, threads=1)
+        frozen = _changed(registry, changed).freeze()
+        frozen.save(file := self._file(frozen.version))
+        file.chmod(0o600)
+        return frozen.version
+
+    def _file(self, version: str) -> Path:
+        assert self._directory is not None
+        return self._directory / f"profiles-{version}.snapshot"
+
+    def _snapshot(self, version: str) -> Snapshot:
+        file = self._file(version)
+        found = Snapshot.open(file, self._limits, threads=1)
+        if found.version != version:
+            reason = f"it is version {found.version} of its profiles"
+            raise SnapshotFormatError("snapshot.other", path=str(file), reason=reason)
+        return found
 
     def add(self, subscription: str, profile: DeliveryProfile) -> None:
         """Implement `Profiles.add`."""
@@ -86,6 +144,15 @@ class XmlProfiles:
         for row, error in batch.refusals:
             found[row] = dict.fromkeys(self._names, Verdict(error.code, error.message))
         return [dict(sorted(one.items())) for one in found]
+
+
+def _changed(registry: Registry, changed: Mapping[str, DeliveryProfile | None]) -> Registry:
+    """A registry, after changes: id -> profile, or None of one that has left."""
+    registry.remove([name for name in changed if name in registry])
+    rows = [_asked(profile, name) for name, profile in changed.items() if profile is not None]
+    for start in range(0, len(rows), ROWS_AT_ONCE):
+        registry.add(rows[start : start + ROWS_AT_ONCE])
+    return registry
 
 
 @cache

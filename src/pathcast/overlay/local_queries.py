@@ -28,7 +28,7 @@ from pathcast.overlay.messages import StreamMessage
 from pathcast.overlay.outcome import EventEffects
 from pathcast.overlay.streams import Stream
 from pathcast.overlay.subscriptions import HostedSubscription, HostedSubscriptions
-from pathcast.protocol import Save
+from pathcast.protocol import Save, records_under
 
 __all__ = ["LocalQueries"]
 
@@ -89,9 +89,8 @@ class LocalQueries:
         self._waiting: deque[_Waiting] = deque()
         self._messages = 0
         self._cursors = {
-            key.removeprefix("cursor/"): msgspec.msgpack.decode(disk[key], type=KeptCursor)
-            for key in disk
-            if key.startswith("cursor/")
+            key.removeprefix("cursor/"): msgspec.msgpack.decode(value, type=KeptCursor)
+            for key, value in records_under(disk, "cursor/")
         }
 
     @property

@@ -28,6 +28,10 @@ class EntriesByOrigin:
     def __init__(self) -> None:
         self._origins: dict[str, dict[str, int]] = {}
 
+    def begin(self, own: Iterable[str]) -> None:
+        """Takes in entries of the broker's own profiles; there are none of anybody yet."""
+        self._origins = {entry: {LOCAL: count} for entry, count in Counter(own).items()}
+
     def check(self, origin: str, added: Iterable[str], removed: Iterable[str]) -> None:
         """Refuses to take out more of the own entries than there are.
 

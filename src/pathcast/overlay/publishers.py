@@ -31,7 +31,7 @@ import msgspec
 from msgspec import Meta
 
 from pathcast.overlay.messages import NUMBER_MAX, StreamMessage
-from pathcast.protocol import Effect, Forget, Save
+from pathcast.protocol import Effect, Forget, Save, records_under
 
 __all__ = ["PUBLISHERS_MAX", "Logged", "Numbered", "PublishedMessage", "Publishers"]
 
@@ -103,11 +103,10 @@ class Publishers:
             disk: What was saved.
             log: The messages that the root still has, in their order.
         """
-        for key in sorted(disk):
-            room, _, name = key.partition("/")
-            if room == ROOM:
-                self._last[name] = msgspec.msgpack.decode(disk[key], type=int)
-                self._saved.add(name)
+        for key, value in records_under(disk, f"{ROOM}/"):
+            name = key.removeprefix(f"{ROOM}/")
+            self._last[name] = msgspec.msgpack.decode(value, type=int)
+            self._saved.add(name)
         for logged in log:
             if logged.numbered is not None:
                 self.took(logged.numbered)

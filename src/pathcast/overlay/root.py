@@ -26,6 +26,7 @@ from pathcast.overlay.outcome import EventEffects
 from pathcast.overlay.publishers import Logged, PublishedMessage, Publishers
 from pathcast.overlay.retention import Lag, Retention
 from pathcast.overlay.streams import Stream
+from pathcast.protocol import records_under
 
 __all__ = ["StreamRoot"]
 
@@ -313,18 +314,16 @@ class StreamRoot:
         # A disk of an older version does not say: any of them may have been given up.
         self.given_up = decode(disk["given_up"], type=int) if "given_up" in disk else self.log_start
         self.stream_number = decode(disk["stream"], type=int) if "stream" in disk else 0
+        for key, value in records_under(disk, "source/"):
+            self.sources[key.removeprefix("source/")] = decode(value, type=SourceEntry)
+        for key, value in records_under(disk, "owner/"):
+            self._owners[key.removeprefix("owner/")] = decode(value, type=str)
         log: list[Logged] = []
-        for key in sorted(disk):
-            room, _, name = key.partition("/")
-            if room == "source":
-                self.sources[name] = decode(disk[key], type=SourceEntry)
-            elif room == "owner":
-                self._owners[name] = decode(disk[key], type=str)
-            elif room == "log" and name:
-                kept = decode(disk[key], type=list[Logged])
-                first, last = kept[0].message.position, kept[-1].message.position
-                self._kept.append(_Kept(first, last, kept[0].at))
-                log += kept
+        for _, value in records_under(disk, "log/"):
+            kept = decode(value, type=list[Logged])
+            first, last = kept[0].message.position, kept[-1].message.position
+            self._kept.append(_Kept(first, last, kept[0].at))
+            log += kept
         self._publishers.restore(disk, log)
         self.lives = decode(disk["lives"], type=Lives) if "lives" in disk else ()
         return [one.message for one in log if one.message.position > self.log_start]

@@ -1,7 +1,7 @@
 """Samples of the messages that sources publish at their root broker.
 
 Example:
-    >>> samples = MessageSamples(2)
+    >>> samples = SourceSamples(2)
     >>> for number in range(5):
     ...     samples.add("shop", f"<order no='{number}'/>".encode())
     >>> [len(each.messages) for each in samples.taken(at_least=5)], samples.taken(at_least=1)
@@ -12,18 +12,18 @@ The registration service chooses by them which patterns tell profiles apart (`pl
 
 from __future__ import annotations
 
-from random import Random
 from typing import Final
 
 from pathcast.errors import PathcastError
+from pathcast.overlay.message_sample import MessageSample
 from pathcast.store import SAMPLE_BYTES_MAX, SampleRecord, check_record
 
 SAMPLE_MESSAGES: Final = 32
-"""Messages of a sample."""
+"""Messages of the sample of a source."""
 
 
-class MessageSamples:
-    """Messages of each source, of which all that came are there with the same chance.
+class SourceSamples:
+    """A sample of the messages of each source.
 
     Args:
         size: Of a sample.
@@ -31,29 +31,30 @@ class MessageSamples:
 
     def __init__(self, size: int = SAMPLE_MESSAGES) -> None:
         self._size = size
-        self._random = Random(size)
-        self._messages: dict[str, list[str]] = {}
-        self._seen: dict[str, int] = {}
+        self._samples: dict[str, MessageSample] = {}
 
     def add(self, source: str, body: bytes) -> None:
-        """A message was published. One that is long, or not in UTF-8, is left out."""
-        if len(body) > SAMPLE_BYTES_MAX:
-            return
-        seen = self._seen[source] = self._seen.get(source, 0) + 1
-        messages = self._messages.setdefault(source, [])
-        at = len(messages) if len(messages) < self._size else self._random.randrange(seen)
-        if at >= self._size:
-            return
+        """A message was published."""
+        if source not in self._samples:
+            self._samples[source] = MessageSample(self._size, SAMPLE_BYTES_MAX)
+        self._samples[source].add(body)
+
+    def taken(self, at_least: int) -> list[SampleRecord]:
+        """The samples of sources that have published so many messages; they begin anew.
+
+        A message that the profile database does not take, such as one not in UTF-8, is left out.
+        """
+        ready = [source for source, one in self._samples.items() if one.seen >= at_least]
+        return [_record(source, self._samples.pop(source)) for source in ready]
+
+
+def _record(source: str, sample: MessageSample) -> SampleRecord:
+    texts: list[str] = []
+    for body in sample.messages:
         try:
             text = body.decode()
             check_record(SampleRecord(source, (text,)))
         except (UnicodeDecodeError, PathcastError):
-            return
-        messages[at : at + 1] = [text]
-
-    def taken(self, at_least: int) -> list[SampleRecord]:
-        """The samples of sources that have published so many messages; they begin anew."""
-        sources = [source for source, seen in self._seen.items() if seen >= at_least]
-        for source in sources:
-            del self._seen[source]
-        return [SampleRecord(source, tuple(self._messages.pop(source))) for source in sources]
+            continue
+        texts.append(text)
+    return SampleRecord(source, tuple(texts))

@@ -11,8 +11,9 @@ Source: 001, section 5: the catalog manager parses packets about sources.
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import lru_cache
 
-from pathcast.errors import SchemaError
+from pathcast.errors import MissingDependencyError, SchemaError
 from pathcast.overlay.messages import TEXT_MAX
 from pathcast.schema import (
     ElementGraph,
@@ -52,15 +53,28 @@ def check_schema(text: str, *, validated: bool = False) -> None:
         SchemaError: It cannot be read, or no message can be validated against it.
         MissingDependencyError: What reads it is not installed.
 
-    Cost: As `read_schema`, and for a schema to validate by as `validator_of`.
+    Cost: As `read_schema`, and for a schema to validate by as `validator_of`; nothing for one of
+        the last that were checked.
     """
-    if text:
-        read_schema(text)
-    if validated:
-        if not 0 < len(text) <= TEXT_MAX:
-            reason = f"messages are validated against schemas of 1 to {TEXT_MAX:,} characters"
-            raise SchemaError("schema.unusable", reason=reason)
-        validator_of(text)
+    fault = _fault(text, validated)
+    if fault is not None:
+        raise fault.with_traceback(None)
+
+
+@lru_cache(maxsize=16)
+def _fault(text: str, validated: bool) -> SchemaError | MissingDependencyError | None:
+    """Why a schema cannot be used: found once, beside the event loop that asks for it again."""
+    try:
+        if text:
+            read_schema(text)
+        if validated:
+            if not 0 < len(text) <= TEXT_MAX:
+                reason = f"messages are validated against schemas of 1 to {TEXT_MAX:,} characters"
+                raise SchemaError("schema.unusable", reason=reason)
+            validator_of(text)
+    except (SchemaError, MissingDependencyError) as error:
+        return error
+    return None
 
 
 def occurrences_of(text: str) -> list[PathOccurrences]:

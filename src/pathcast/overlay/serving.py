@@ -13,9 +13,11 @@ its beginning, and takes of a root's stream only what is behind what he had, has
 Example:
     >>> from pathcast.store.records import ProfileRecord as Registered
     >>> ann = Registered("p-1", "ann", "//a", "ids", host="b")
-    >>> kept = kept_for(Served((ann,)), {"subscription/p-0": b"", "members": b""})
-    >>> sorted(kept), kept["subscription/p-0"]
-    (['subscription/p-0', 'subscription/p-1'], None)
+    >>> kept = kept_for(Served((ann,)), {"members": b""})
+    >>> sorted(kept)
+    ['changed/p-1', 'subscription/p-1']
+    >>> sorted(key for key, value in kept_for(Served(), kept).items() if value is None)
+    ['snapshot', 'subscription/p-1']
 
 Source: 001, 3.1 (root and host broker), section 5 (catalog manager, query pre-processor).
 """
@@ -34,8 +36,14 @@ from pathcast.overlay.content import DeliveryProfile, asked_query
 from pathcast.overlay.deliveries import OPERATOR, InForce, Moved, NeighbourRefused
 from pathcast.overlay.hosting import Served, subscriber_of, version_of
 from pathcast.overlay.messages import TEXT_MAX, SourceEntry
-from pathcast.overlay.subscriptions import HostedSubscription
-from pathcast.protocol import Deliver, Effect
+from pathcast.overlay.subscription_snapshots import SNAPSHOT, changed_key
+from pathcast.overlay.subscriptions import (
+    RECORDS,
+    HostedSubscription,
+    KeptSubscription,
+    record_key,
+)
+from pathcast.protocol import Deliver, Effect, records_under
 from pathcast.store import CatalogRecord, ChangeRecord
 from pathcast.store import ProfileRecord as RegisteredProfile
 from pathcast.store import SourceRecord as RegisteredSource
@@ -57,25 +65,26 @@ def kept_for(served: Served, saved: Mapping[str, bytes]) -> dict[str, bytes | No
         saved: What is on its disk: its own from a former life, or nothing.
     """
     kept: dict[str, bytes | None] = {}
-    active = [profile for profile in served.profiles if profile.state == "active"]
-    same: set[str] = set()
-    for profile in active:
-        key = f"subscription/{profile.id}"
-        record = _encode(_subscription(profile))
-        if saved.get(key) == record:
-            same.add(key)
-        else:
-            kept[key] = record
+    before = {
+        key.removeprefix(RECORDS): msgspec.msgpack.decode(row, type=KeptSubscription)
+        for key, row in records_under(saved, RECORDS)
+    }
+    now = {each.id: _subscription(each) for each in served.profiles if each.state == "active"}
+    for name in before.keys() | now.keys():
+        was, made = before.get(name), now.get(name)
+        if was is None or was.hosted != made:
+            kept[record_key(name)] = None if made is None else _encode(made)
+            if changed_key(name) not in saved:
+                kept[changed_key(name)] = _encode(() if was is None else was.entries)
+            if was is not None and not was.entries_by:
+                # What it was counted with is not known: the snapshot is made anew.
+                kept[SNAPSHOT] = None
     catalogs = {catalog.source: catalog for catalog in served.catalogs}
     for source in served.sources:
         kept[f"source/{source.id}"] = _encode(_entry(catalogs[source.id]))
         kept[f"owner/{source.id}"] = _encode(source.address)
-    for key in saved:
-        room, _, _ = key.partition("/")
-        if room == "subscription" and key not in kept and key not in same:
-            kept[key] = None
-        elif room == "source" and key not in kept:
-            kept[key] = _encode(_WITHDRAWN)
+    for key, _ in records_under(saved, "source/"):
+        kept.setdefault(key, _encode(_WITHDRAWN))
     return kept
 
 
@@ -131,6 +140,9 @@ class Planes:
         self._going: dict[str, RegisteredProfile] = {}
         for profile in served.profiles:
             self._note_move(profile.id, profile)
+            if profile.pending and profile.host == self._name:
+                # The service may not have been told that it is in force.
+                node.broker.subscriptions.doubt(profile.id)
 
     def apply(self, told: Served | ChangeRecord, now: float) -> list[Effect]:
         """Apply changed assignments; a profile that cannot be compiled is refused alone."""

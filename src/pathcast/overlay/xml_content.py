@@ -20,6 +20,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from functools import partial
+from pathlib import Path
 
 from pathcast.limits import Limits
 from pathcast.overlay.budgeted_table import BudgetedTable
@@ -39,6 +40,7 @@ def xml_content(
     table_entries_max: int | None = None,
     projection: bool = True,
     whole_links: Collection[str] = (),
+    snapshots: Path | None = None,
 ) -> Content:
     """Content in XML, for brokers.
 
@@ -50,6 +52,7 @@ def xml_content(
         projection: Whether messages are restructured, and cut down to what is of use behind a link,
             where that pays. Without it nobody above does so for this broker's own profiles either.
         whole_links: Neighbours that are sent messages as they are all the same.
+        snapshots: Directory where a host keeps a snapshot of its profiles; None: nowhere.
     """
     return Content(
         partial(
@@ -60,7 +63,7 @@ def xml_content(
             projection=projection,
             whole_links=whole_links,
         ),
-        partial(XmlProfiles, limits, projection),
+        partial(XmlProfiles, limits, projection, snapshots),
     )
 
 

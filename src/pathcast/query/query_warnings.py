@@ -21,6 +21,7 @@ It knows no message; `pathcast.lint` looks at a sample. Conditions of XQuery are
 from __future__ import annotations
 
 import re
+from functools import cache
 from typing import Final
 
 from pathcast.errors import QuerySyntaxError
@@ -62,9 +63,6 @@ _CONDITIONS: Final = _conditions(_conditions(""))
 _STEP: Final = rf"{_TEST}{_CONDITIONS}(?:\[\s*[1-9]\d{{0,14}}\s*\]{_CONDITIONS})?"
 # A root element has no position but the first.
 _FIRST: Final = rf"(?:/{_TEST}{_CONDITIONS}|//{_STEP})"
-_PATH: Final = re.compile(rf"\s*{_FIRST}(?://?{_STEP})*(?://?{_END})?\s*")
-"""Location paths of which nothing is known to hold, if no value is asked for twice."""
-
 _STRINGS: Final = re.compile(r"'[^']*'|\"[^\"]*\"")
 _NO_CALL: Final = rf"{_TEST}(?!\s*\()"
 _ASKED: Final = re.compile(
@@ -126,6 +124,15 @@ def warnings_of(
     return (*truths, *meanings)
 
 
+@cache
+def _plain_path() -> re.Pattern[str]:
+    """Location paths of which nothing is known to hold, if no value is asked for twice.
+
+    Cost: 0.1 s, once, which no process pays that looks at no query.
+    """
+    return re.compile(rf"\s*{_FIRST}(?://?{_STEP})*(?://?{_END})?\s*")
+
+
 def is_plain(text: str) -> bool:
     """Whether the text alone shows that the analysis of a query would find nothing.
 
@@ -137,7 +144,7 @@ def is_plain(text: str) -> bool:
 
     Cost: linear in the text.
     """
-    if _PATH.fullmatch(text) is None:
+    if _plain_path().fullmatch(text) is None:
         return False
     return "[" not in text or _asks_for_each_once(text)
 

@@ -23,10 +23,12 @@ from __future__ import annotations
 import contextlib
 import secrets
 import threading
+import time
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from functools import partial
-from typing import Annotated, Any, Final, TypeVar
+from typing import Annotated, Any, Final, NamedTuple
 
 import msgspec
 
@@ -37,6 +39,7 @@ from pathcast.errors import (
     PeerRefusedError,
     PublicationError,
     SchemaError,
+    SnapshotFormatError,
     UnusableRowError,
 )
 from pathcast.limits import Limits
@@ -76,15 +79,16 @@ from pathcast.overlay.messages import Name as LinkName
 from pathcast.overlay.publishers import Numbered, PublishedMessage
 from pathcast.overlay.reasons import entries_that_hold
 from pathcast.overlay.schemas import check_schema
+from pathcast.overlay.subscription_snapshots import SnapshotReview
 from pathcast.overlay.xml_content import XmlInterests, xml_content
 from pathcast.protocol import Effect, Node, Send
 from pathcast.registry import Registry
 from pathcast.schema import validator_of
 from pathcast.transport.broker_metrics import broker_metrics, missing_links
-from pathcast.transport.carrier import NodeAdapter
+from pathcast.transport.carrier import Improvement, NodeAdapter
 from pathcast.transport.events import RareEvents, log_event, reason_of
 from pathcast.transport.frames import FRAME_BYTES, Codec, EntryDecoder, Flow
-from pathcast.transport.ids import check_id, shown
+from pathcast.transport.ids import check_id, each_alone, shown
 from pathcast.transport.security import own_id
 
 DEFAULT: Final = NodeSettings(link=LinkSettings(resend_seconds=3.0, resend_seconds_max=10.0))
@@ -99,8 +103,6 @@ SUBSCRIPTION_CHARACTERS_MAX: Final = 256
 
 REASONS_MAX: Final = 20
 """Entries that are told of a neighbour, of those that hold of a message."""
-
-Asked = TypeVar("Asked")
 
 
 class Subscribe(msgspec.Struct, frozen=True, tag=True):
@@ -390,7 +392,7 @@ def broker_kind(
         gap=lambda gap: msgspec.msgpack.encode(Dropped(*gap)),
         backlog=lambda node: {},
         request=_request,
-        prepare={Subscribe: _find_entries, RegisterSourceRequest: _compile_schema},
+        prepare={Subscribe: _find_entries, RegisterSourceRequest: _look_at_schema},
         roles={
             Subscribe: "subscribe",
             Unsubscribe: "subscribe",
@@ -411,7 +413,8 @@ def broker_kind(
         metrics=broker_metrics,
         unready=missing_links,
         end=_end,
-        improve=_tables_anew,
+        improve=_improvement,
+        reads_later=True,
     )
 
 
@@ -554,22 +557,28 @@ def _publication(client: str, message: PublishRequest) -> PublishedMessage:
     )
 
 
-def _compile_schema(node: Node, message: object) -> None:
-    """Compiles the schema of a source that asks for validation, which takes some milliseconds."""
+def _look_at_schema(node: Node, message: object) -> None:
+    """Reads the schema of a source, which takes some milliseconds; `_check_entry` finds it read."""
     assert isinstance(message, RegisterSourceRequest)
     with contextlib.suppress(PathcastError):
-        _check_validated(message.entry)
+        _check_entry(message.entry)
 
 
-def _check_validated(entry: SourceEntry) -> None:
-    """Refuses a source whose messages cannot be validated as it asks.
+def _check_entry(entry: SourceEntry) -> None:
+    """Refuses a source whose schema cannot be used.
 
     Raises:
-        SchemaError: They cannot be.
+        SchemaError: It cannot be read, or its messages cannot be validated as it asks.
         MissingDependencyError: What validates them is not installed.
     """
-    if entry.validated and not entry.withdrawn:
-        check_schema(entry.schema, validated=True)
+    if entry.withdrawn:
+        return
+    try:
+        check_schema(entry.schema, validated=entry.validated)
+    except MissingDependencyError:
+        # Without it schemas are announced, and nothing here reads them.
+        if entry.validated:
+            raise
 
 
 def _find_entries(node: Node, message: object) -> None:
@@ -601,7 +610,7 @@ def _answer(node: BrokerNode, client: str, message: object) -> object:
     broker = node.broker
     match message:
         case RegisterSourceRequest(source, entry):
-            _check_validated(entry)
+            _check_entry(entry)
             broker.register_source(source, entry, client)
             return RequestAccepted()
         case Subscribe(profiles):
@@ -612,12 +621,13 @@ def _answer(node: BrokerNode, client: str, message: object) -> object:
                 name = _name_of(broker, client, id)
                 versions[id] = broker.subscribe(name, client, _profile_of(asked))
 
-            return msgspec.structs.replace(_each(profiles, register), versions=versions)
+            return RequestAccepted(each_alone(profiles, register), versions)
         case Unsubscribe(ids):
-            return _each(
-                [(id, None) for id in ids],
-                lambda id, _: broker.unsubscribe(_name_of(broker, client, id)),
-            )
+
+            def take_out(id: str, _: object) -> None:
+                broker.unsubscribe(_name_of(broker, client, id))
+
+            return RequestAccepted(each_alone([(id, None) for id in ids], take_out))
         case ListSubscriptions(after):
             return _subscriptions(broker, client, after)
         case FindSource(source):
@@ -669,16 +679,6 @@ def _name_of(broker: BrokerState, client: str, id: str) -> str:
     name, earlier = own_id(client, id), f"{client}/{id}"
     held = broker.subscriptions.get(earlier)
     return earlier if held is not None and held.subscriber == client else name
-
-
-def _each(rows: Sequence[tuple[str, Asked]], do: Callable[[str, Asked], None]) -> RequestAccepted:
-    refused: list[tuple[str, str, str]] = []
-    for id, asked in rows:
-        try:
-            do(id, asked)
-        except PathcastError as error:
-            refused.append((shown(id), error.code, error.message))
-    return RequestAccepted(tuple(refused))
 
 
 def _explained(node: BrokerNode, body: bytes) -> Explained:
@@ -748,38 +748,88 @@ def _delivery(events: RareEvents, what: object) -> tuple[str, bytes]:
     return f"notice\t{secrets.token_hex(12)}", body
 
 
-def _tables_anew(node: Node) -> Callable[[], Callable[[], None]] | None:
-    """Makes tables with a budget anew (`NodeAdapter.improve`)."""
+def _improvement(node: Node, is_last: bool) -> Improvement | None:
+    """Makes tables with a budget anew, and the snapshot of profiles (`NodeAdapter.improve`)."""
     assert isinstance(node, BrokerNode)
-    schemas = [entry.schema for _, entry in node.broker.announcements.sources().values()]
-    due = [
+    broker = node.broker
+    snapshot = broker.snapshots.review(is_last=is_last)
+    schemas = [entry.schema for _, entry in broker.announcements.sources().values()]
+    tables = [
         (table, review)
-        for table in _budgeted(node.broker).values()
+        for table in (() if is_last else _budgeted(broker).values())
         if (review := table.review(filter(None, schemas))) is not None
     ]
-    if not due:
+    if not tables and snapshot is None:
         return None
 
-    def choose() -> Callable[[], None]:
-        made = [(table, _chosen(node.broker.name, review)) for table, review in due]
+    def work() -> Callable[[float], Sequence[Effect]]:
+        made = [(table, _chosen(broker.name, review)) for table, review in tables]
+        kept = None if snapshot is None else _kept(broker.name, snapshot)
 
-        def adopt() -> None:
+        def adopt(now: float) -> Sequence[Effect]:
             for table, held in made:
-                table.adopt(held)
-                if held is not None:
-                    _log_table(node.broker.name, table)
+                _adopt(broker.name, table, held)
+            if kept is not None:
+                broker.snapshots.adopt(kept.made, is_base_lost=kept.is_base_lost)
+            return node.done(now)
 
         return adopt
 
-    return choose
+    return work
 
 
-def _chosen(name: str, review: TableReview) -> HeldEntries | None:
+class _KeptSnapshot(NamedTuple):
+    """What a review of the snapshot gave: as of `SubscriptionSnapshots.adopt`."""
+
+    made: tuple[str, bytes] | None
+    is_base_lost: bool = False
+
+
+def _kept(name: str, review: SnapshotReview) -> _KeptSnapshot:
+    """Make a snapshot; what fails is logged, and changes go on to be counted."""
+    began = time.monotonic()
     try:
-        return review.choose()
-    except PathcastError as error:
-        log_event("table.kept", name=name, **reason_of(error))
-        return None
+        made = review.make()
+    except Exception as error:
+        log_event("profiles.unkept", name=name, **_reason_of(error))
+        return _KeptSnapshot(None, isinstance(error, SnapshotFormatError | FileNotFoundError))
+    seconds = round(time.monotonic() - began, 1)
+    log_event("profiles.kept", name=name, changed=len(review.changed), seconds=seconds)
+    return _KeptSnapshot(made)
+
+
+def _reason_of(error: Exception) -> Mapping[str, Any]:
+    """Code and words of any error, for the log."""
+    if isinstance(error, PathcastError):
+        return reason_of(error)
+    return {"code": type(error).__name__, "reason": str(error)}
+
+
+def _chosen(name: str, review: TableReview) -> HeldEntries | Exception | None:
+    """The table to adopt, made without the schemas if these are what goes wrong."""
+    without = [replace(review, schemas=())] if review.schemas else []
+    for tried in (review, *without):
+        try:
+            return tried.choose()
+        except Exception as error:
+            failure = error
+            log_event("table.kept", name=name, **_reason_of(error))
+    return failure
+
+
+def _adopt(name: str, table: BudgetedTable, made: HeldEntries | Exception | None) -> None:
+    """End the review of a table; whatever goes wrong, the table stays whole."""
+    if isinstance(made, Exception):
+        table.fail()
+        return
+    try:
+        table.adopt(made)
+    except Exception as error:
+        log_event("table.kept", name=name, **_reason_of(error))
+        table.fail()
+        return
+    if made is not None:
+        _log_table(name, table)
 
 
 def _log_table(name: str, table: BudgetedTable) -> None:
@@ -835,7 +885,12 @@ def _described(node: Node) -> Mapping[str, object]:
         },
         "tables": tables,
         "budgeted_tables": {
-            tree: {"told": table.told, "held": len(table), "in_vain": table.in_vain}
+            tree: {
+                "told": table.told,
+                "held": len(table),
+                "in_vain": table.in_vain,
+                "failures": table.failures,
+            }
             for tree, table in _budgeted(broker).items()
         },
         "taken_bytes": broker.taken_bytes,

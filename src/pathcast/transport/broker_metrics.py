@@ -25,10 +25,18 @@ def broker_metrics(node: Node, connected: Collection[str]) -> Iterable[Metric]:
     tables = GaugeMetricFamily(
         "pathcast_table_entries", "Entries of a table for one tree.", labels=["tree"]
     )
+    failures = CounterMetricFamily(
+        "pathcast_table_failures",
+        "Reviews of a table with a budget that went wrong; it stays as it was.",
+        labels=["tree"],
+    )
     for tree, plane in broker.planes.items():
         if isinstance(plane.interests, XmlInterests):
             tables.add_metric([tree], len(plane.interests))
+            if (budgeted := plane.interests.budgeted) is not None:
+                failures.add_metric([tree], budgeted.failures)
     yield tables
+    yield failures
     sessions = CounterMetricFamily(
         "pathcast_sessions", "Sessions with a neighbour since the start.", labels=["neighbour"]
     )

@@ -62,6 +62,9 @@ END_SECONDS: Final = 3.0
 BACKLOG_MAX: Final = 100_000
 """Messages that neighbours have not taken yet, of all of them, before publishers have to wait."""
 
+Improvement = Callable[[], Callable[[float], Sequence[Effect]]]
+"""Work for another thread, which gives an event of the node."""
+
 MakeNode = Callable[[Mapping[str, bytes], int], Node]
 """Makes a node from what it saved, and a number that no other life of it has (53 bits)."""
 
@@ -80,42 +83,6 @@ async def _no_neighbours(peer: str) -> ByteStream:
 
 def _no_gap(gap: Gap) -> bytes:
     raise TypeError(f"this kind of node has no words for {gap}")
-
-
-def _empty(node: Node) -> float:
-    return 0.0
-
-
-def _goes_on(node: Node) -> PathcastError | None:
-    return None
-
-
-def _always_may() -> None:
-    """Of a carrier that acts as long as it runs."""
-
-
-def _as_it_is(saved: Mapping[str, bytes]) -> Mapping[str, bytes]:
-    return saved
-
-
-def _nothing_known(node: Node) -> Mapping[str, object]:
-    return {}
-
-
-def _no_metrics(node: Node, connected: Collection[str]) -> Iterable[Metric]:
-    return ()
-
-
-def _looks_short(messages: Sequence[object]) -> bool:
-    return False
-
-
-def _nothing_due(node: Node) -> None:
-    return None
-
-
-def _is_ready(node: Node, connected: Collection[str]) -> Mapping[str, str]:
-    return {}
 
 
 @dataclass(frozen=True)
@@ -148,7 +115,10 @@ class NodeAdapter:
         unready: What is missing before a node can do all of its work, with these neighbours
             connected, and what of it.
         improve: Work that takes long and that nothing waits for, if some is due: it is done in
-            another thread, and gives what is done in the node's own then.
+            another thread, and gives the event with which the node takes what was made. Called with
+            whether the process ends; no work raises anything.
+        reads_later: Whether the node reads some of what it saved when it needs it, and all in its
+            own order; it asks then for no record that has changed meanwhile.
         blocks: Whether events wait for a database: they go into the node in a thread of their own,
             one after another, and nothing else in this process waits for them.
     """
@@ -160,17 +130,18 @@ class NodeAdapter:
     request: Callable[[Node, str, Sequence[object], float], Sequence[Effect]] | None = None
     prepare: Mapping[type, Callable[[Node, object], None]] = field(default_factory=dict)
     roles: Mapping[type, Role | None] = field(default_factory=dict)
-    describe: Callable[[Node], Mapping[str, object]] = _nothing_known
+    describe: Callable[[Node], Mapping[str, object]] = lambda node: {}
     set_link: Callable[[Node, str, int, float], Sequence[Effect]] | None = None
     ended: Callable[[Node, str, float], Sequence[Effect]] | None = None
     refusals: Callable[[Sequence[object]], Mapping[int, object]] | None = None
-    looks_long: Callable[[Sequence[object]], bool] = _looks_short
-    end: Callable[[Node], PathcastError | None] = _goes_on
+    looks_long: Callable[[Sequence[object]], bool] = lambda messages: False
+    end: Callable[[Node], PathcastError | None] = lambda node: None
     gap: Callable[[Gap], bytes] = _no_gap
-    fullness: Callable[[Node], float] = _empty
-    metrics: Callable[[Node, Collection[str]], Iterable[Metric]] = _no_metrics
-    unready: Callable[[Node, Collection[str]], Mapping[str, str]] = _is_ready
-    improve: Callable[[Node], Callable[[], Callable[[], None]] | None] = _nothing_due
+    fullness: Callable[[Node], float] = lambda node: 0.0
+    metrics: Callable[[Node, Collection[str]], Iterable[Metric]] = lambda node, connected: ()
+    unready: Callable[[Node, Collection[str]], Mapping[str, str]] = lambda node, connected: {}
+    improve: Callable[[Node, bool], Improvement | None] = lambda node, is_last: None
+    reads_later: bool = False
     blocks: bool = False
 
 
@@ -249,8 +220,8 @@ class Carrier:
         *,
         backlog_max: int = BACKLOG_MAX,
         has_ended: Callable[[str], Awaitable[bool]] = _cannot_tell,
-        counted: Callable[[Mapping[str, bytes]], Mapping[str, bytes]] = _as_it_is,
-        check: Callable[[], None] = _always_may,
+        counted: Callable[[Mapping[str, bytes]], Mapping[str, bytes]] = lambda saved: saved,
+        check: Callable[[], None] = lambda: None,
         requests: Requests | None = None,
         deliver: Callable[[str, object], None] | None = None,
     ) -> None:
@@ -259,7 +230,7 @@ class Carrier:
         self.disk = disk
         self.codec = kind.codec
         with disk.decoding():
-            self.node = kind.make(counted(disk.saved()), disk.life)
+            self.node = kind.make(counted(disk.saved(read_later=kind.reads_later)), disk.life)
         self.neighbours = Neighbours(
             name, kind.codec, self._take, self._changed, self._has_room_from, dial
         )
@@ -317,18 +288,19 @@ class Carrier:
             PathcastError: Why the node is to end (`NodeAdapter.end`).
         """
         assert self.failure is not None, "start first"
-        await self.failure
+        # Who does not wait any more has not failed: events go on until `stop`.
+        await asyncio.shield(self.failure)
 
     def set_link(self, peer: str, cost: int) -> None:
         """Tells the node of a neighbour that it did not know, or of another cost of the link."""
         if self.kind.set_link is not None:
             self.event(self.kind.set_link, self.node, peer, cost)
 
-    async def improve(self) -> None:
+    async def improve(self, *, is_last: bool = False) -> None:
         """Does what the node has due that takes long (`NodeAdapter.improve`), beside all else."""
-        due = self.kind.improve(self.node)
+        due = None if self._has_failed else self.kind.improve(self.node, is_last)
         if due is not None:
-            (await asyncio.to_thread(due))()
+            self.event(await asyncio.to_thread(due))
 
     async def serve(self, peer: str, stream: ByteStream) -> None:
         """Runs a stream that a neighbour has made, whose name is certain."""

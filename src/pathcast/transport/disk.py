@@ -47,6 +47,7 @@ from pathcast.transport.dead_letters import (
 )
 from pathcast.transport.events import log_event
 from pathcast.transport.inbox_bounds import DEFAULT, Gap, InboxBounds, InboxState
+from pathcast.transport.saved_on_disk import SavedOnDisk
 
 REMEMBERED: Final = 65_536
 """Acknowledged deliveries of one subscriber whose ids are kept, so that a late double is known, and
@@ -122,10 +123,6 @@ class Waiting(NamedTuple):
     body: bytes
 
 
-def _always_counts() -> None:
-    """Of a directory that nobody takes over while a process has it."""
-
-
 class Disk:
     """The directory of one broker process.
 
@@ -153,7 +150,7 @@ class Disk:
         *,
         name: str = "",
         is_new: bool | None = None,
-        check: Callable[[], None] = _always_counts,
+        check: Callable[[], None] = lambda: None,
     ) -> None:
         self.directory = directory
         self.life = 1 + secrets.randbits(53) % (2**53 - 1)
@@ -167,6 +164,7 @@ class Disk:
         self._checkpoint: threading.Thread | None = None
         self._bytes = 0
         self._lock: int | None = None
+        self._readers: list[sqlite3.Connection] = []
         # Subscriber -> position of the first delivery of this life.
         self._firsts: dict[str, int] = {}
         self._forgot = 0
@@ -223,8 +221,16 @@ class Disk:
         except (msgspec.MsgspecError, UnicodeDecodeError) as error:
             raise DiskError("disk.state", path=self._name, reason=str(error)) from error
 
-    def saved(self) -> dict[str, bytes]:
-        """All that the node saved and did not forget."""
+    def saved(self, *, read_later: bool = False) -> Mapping[str, bytes]:
+        """All that the node saved and did not forget.
+
+        Args:
+            read_later: Whether each record is read when it is asked for, as it is then.
+        """
+        if read_later and self.directory is not None:
+            base = sqlite3.connect(self.directory / DATABASE, check_same_thread=False)
+            self._readers.append(base)
+            return SavedOnDisk(base, self._failed)
         return dict(self._rows("select key, value from saved order by key"))
 
     def commit(
@@ -594,7 +600,8 @@ class Disk:
         if self._checkpoint is not None:
             self._checkpoint.join()
         with self._turn:
-            self._base.close()
+            for base in (*self._readers, self._base):
+                base.close()
             if self._lock is not None:
                 os.close(self._lock)
                 self._lock = None

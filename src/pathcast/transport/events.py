@@ -115,6 +115,14 @@ EVENTS: Final[Mapping[str, EventKind]] = {
         "it forwards by them a share of %(in_vain).3f is in vain",
     ),
     "table.kept": EventKind(logging.ERROR, "%(name)s keeps the table that it has: %(reason)s"),
+    "profiles.kept": EventKind(
+        logging.INFO,
+        "%(name)s has kept a snapshot of its profiles, of which %(changed)d had changed, in "
+        "%(seconds).1f s",
+    ),
+    "profiles.unkept": EventKind(
+        logging.ERROR, "%(name)s cannot keep a snapshot of its profiles: %(reason)s"
+    ),
     "lease.taken": EventKind(logging.INFO, "%(name)s is played at %(address)s"),
     "lease.lost": EventKind(logging.WARNING, "%(name)s is not played at %(address)s any more"),
     "lease.fenced": EventKind(logging.WARNING, "%(name)s is played elsewhere: %(reason)s"),

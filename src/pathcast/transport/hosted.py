@@ -32,7 +32,7 @@ from pathcast.errors import (
 from pathcast.overlay.broker_node import BrokerNode
 from pathcast.overlay.deliveries import InForce
 from pathcast.overlay.hosting import Hosting, Served
-from pathcast.overlay.sampling import SAMPLE_MESSAGES, MessageSamples
+from pathcast.overlay.sampling import SAMPLE_MESSAGES, SourceSamples
 from pathcast.overlay.serving import HandedOver, LeftProfile, Planes, kept_for
 from pathcast.protocol import Effect, Node, Send
 from pathcast.store import BrokerRecord as Part
@@ -98,7 +98,7 @@ class HostedKind:
         kind: NodeAdapter,
         served: Served,
         in_force: Callable[[str, int, Mapping[str, tuple[int, int]]], None],
-        samples: MessageSamples | None,
+        samples: SourceSamples | None,
     ) -> None:
         self._kind = kind
         self._served = served
@@ -286,7 +286,7 @@ class HostedBroker:
 
         assert self._settings.registration is not None
         sample_seconds = self._settings.registration.sample_seconds
-        samples = MessageSamples() if sample_seconds else None
+        samples = SourceSamples() if sample_seconds else None
         hosted_kind = HostedKind(self._kind, served, in_force, samples)
         gate = Authenticator(self._settings.peers, with_certificates=self._settings.tls is not None)
         starting = Starting(self._settings.broker.name)
@@ -396,7 +396,7 @@ async def _move(
 
 
 async def _sample(
-    samples: MessageSamples, carrier: Carrier, hosting: Hosting, seconds: float
+    samples: SourceSamples, carrier: Carrier, hosting: Hosting, seconds: float
 ) -> NoReturn:
     """Keeps samples of the messages that are published here, of sources that published enough."""
     while True:

@@ -7,11 +7,14 @@ cannot be used is refused in its own place, and the rest of the call is done.
 from __future__ import annotations
 
 import unicodedata
-from typing import Final
+from collections.abc import Callable, Iterable
+from typing import Final, TypeVar
 
-from pathcast.errors import UnusableRowError
+from pathcast.errors import PathcastError, UnusableRowError
 
-__all__ = ["check_id", "check_length", "shown"]
+__all__ = ["check_id", "check_length", "each_alone", "shown"]
+
+Asked = TypeVar("Asked")
 
 SHOWN_CHARACTERS_MAX: Final = 1024
 
@@ -53,6 +56,19 @@ def check_length(text: str, field: str, bytes_max: int) -> None:
     given = len(text.encode())
     if given > bytes_max:
         raise UnusableRowError("row.length", field=field, given=given, maximum=bytes_max)
+
+
+def each_alone(
+    rows: Iterable[tuple[str, Asked]], do: Callable[[str, Asked], None]
+) -> tuple[tuple[str, str, str], ...]:
+    """Does something with each row of a call; gives id, code and sentence of those refused."""
+    refused: list[tuple[str, str, str]] = []
+    for id, asked in rows:
+        try:
+            do(id, asked)
+        except PathcastError as error:
+            refused.append((shown(id), error.code, error.message))
+    return tuple(refused)
 
 
 def shown(id: str) -> str:

@@ -19,8 +19,8 @@ by way of any peer. A peer with subscriptions does not leave: nobody would be th
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from typing import Annotated, Final, TypeVar
+from collections.abc import Sequence
+from typing import Annotated, Final
 
 import msgspec
 
@@ -35,7 +35,7 @@ from pathcast.errors import ConfigError, PathcastError, UnavailableError
 from pathcast.overlay.deliveries import Dropped
 from pathcast.protocol import Deliver, Effect, Send
 from pathcast.transport.frames import Codec, EntryDecoder, Flow
-from pathcast.transport.ids import check_id, check_length, shown
+from pathcast.transport.ids import check_id, check_length, each_alone, shown
 from pathcast.transport.security import own_id
 
 __all__ = [
@@ -50,8 +50,6 @@ __all__ = [
     "ServedPeer",
     "Withdraw",
 ]
-
-_Asked = TypeVar("_Asked")
 
 UNDER_WAY_MAX: Final = 256
 """Publications of one peer that have no outcome yet, before publishers have to wait."""
@@ -189,24 +187,26 @@ class ServedPeer:
         return [effect for each in messages for effect in self._answer(client, each)]
 
     def _answer(self, client: str, message: object) -> list[Effect]:
+        effects: list[Effect] = []
+
+        def put(id: str, each: StandingQuery) -> None:
+            check_id(id, "id of the query", ID_CHARACTERS_MAX)
+            check_length(each.query, "query", QUERY_BYTES_MAX)
+            bound = "".join((*each.namespaces, *each.namespaces.values()))
+            check_length(bound, "namespaces", QUERY_BYTES_MAX)
+            name = own_id(client, id)
+            effects.extend(self.peer.subscribe(name, each.query, client, each.namespaces))
+
+        def take_out(id: str, _: object) -> None:
+            effects.extend(self.peer.unsubscribe(own_id(client, id)))
+
         match message:
             case Register(queries):
-
-                def put(each: StandingQuery) -> Sequence[Effect]:
-                    check_id(each.id, "id of the query", ID_CHARACTERS_MAX)
-                    check_length(each.query, "query", QUERY_BYTES_MAX)
-                    bound = "".join((*each.namespaces, *each.namespaces.values()))
-                    check_length(bound, "namespaces", QUERY_BYTES_MAX)
-                    name = own_id(client, each.id)
-                    return self.peer.subscribe(name, each.query, client, each.namespaces)
-
-                return _each(client, [(each.id, each) for each in queries], put)
+                refused = each_alone([(each.id, each) for each in queries], put)
+                return [*effects, Send(client, PeerAccepted(refused))]
             case Withdraw(ids):
-
-                def take_out(id: str) -> Sequence[Effect]:
-                    return self.peer.unsubscribe(own_id(client, id))
-
-                return _each(client, [(id, id) for id in ids], take_out)
+                refused = each_alone([(id, None) for id in ids], take_out)
+                return [*effects, Send(client, PeerAccepted(refused))]
             case PeerPublish(id, body):
                 try:
                     check_id(id, "id of the message", ID_CHARACTERS_MAX)
@@ -231,19 +231,6 @@ class ServedPeer:
         if count := self.peer.subscription_count:
             return "config.invalid", f"{count:,} subscriptions are at it; withdraw them first"
         return None
-
-
-def _each(
-    client: str, rows: Sequence[tuple[str, _Asked]], do: Callable[[_Asked], Sequence[Effect]]
-) -> list[Effect]:
-    effects: list[Effect] = []
-    refused: list[tuple[str, str, str]] = []
-    for id, asked in rows:
-        try:
-            effects += do(asked)
-        except PathcastError as error:
-            refused.append((shown(id), error.code, error.message))
-    return [*effects, Send(client, PeerAccepted(tuple(refused)))]
 
 
 def _told(effects: Sequence[Effect]) -> list[Effect]:

@@ -21,7 +21,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-import httpx
 import msgspec
 
 from pathcast.errors import UnavailableError
@@ -212,13 +211,16 @@ async def running(
         stack.push_async_callback(carrier.stop)
         await carrier.start(list(addresses))
         starting.end(carrier)
-        posts = await stack.enter_async_context(posting(carrier, settings))
+        posts = WebhookPosts(carrier)
+        stack.push_async_callback(posts.close)
+        await posts.set(settings.webhooks)
         live = LiveSettings(settings, carrier, admission, addresses, posts)
         await stack.enter_async_context(rereading(name, settings, reread, live.take_up))
         _write_control(path, msgspec.structs.replace(control, is_starting=False))
         watch = Watch(name, lambda: live.certificates, lambda: kind.fullness(carrier.node))
         await stack.enter_async_context(watching(watch))
         pause = settings.broker.table_review_seconds
+        stack.push_async_callback(carrier.improve, is_last=True)
         await stack.enter_async_context(improving(carrier.improve, pause))
         if contacts is not None and discovery is not None:
             mine = discovery.address or control.listen
@@ -252,18 +254,6 @@ def _contacts(
             carrier.neighbours.connect([peer])
 
     return Contacts(starting.name, gate, settings.broker.directory, address, take_up)
-
-
-@contextlib.asynccontextmanager
-async def posting(carrier: Carrier, settings: BrokerSettings) -> AsyncIterator[WebhookPosts]:
-    """Posts the inboxes of clients that have a webhook, meanwhile."""
-    async with httpx.AsyncClient() as client:
-        posts = WebhookPosts(carrier, client)
-        try:
-            await posts.set(settings.webhooks)
-            yield posts
-        finally:
-            await posts.set({})
 
 
 async def run_broker(

@@ -19,9 +19,8 @@ from collections.abc import (
     Mapping,
     Sequence,
 )
-from typing import Final, TypeVar
+from typing import TYPE_CHECKING, Final, TypeVar
 
-import httpx
 from pydantic import BaseModel
 
 from pathcast.errors import PathcastError
@@ -33,6 +32,9 @@ from pathcast.transport.security import Authenticator, Certificates, KnownCaller
 from pathcast.transport.service import GuardedMethods
 from pathcast.transport.settings import BrokerSettings
 from pathcast.transport.webhooks import Webhook, WebhookSender, post_inbox
+
+if TYPE_CHECKING:
+    import httpx
 
 S = TypeVar("S", bound=FileSettings)
 
@@ -81,12 +83,11 @@ class WebhookPosts:
 
     Args:
         carrier: The node with the inboxes.
-        client: With which they are posted.
     """
 
-    def __init__(self, carrier: Carrier, client: httpx.AsyncClient) -> None:
+    def __init__(self, carrier: Carrier) -> None:
         self._carrier = carrier
-        self._client = client
+        self._client: httpx.AsyncClient | None = None
         self._tasks: dict[str, tuple[Webhook, asyncio.Task[None]]] = {}
 
     async def set(self, hooks: Mapping[str, Webhook]) -> None:
@@ -96,11 +97,22 @@ class WebhookPosts:
         for task in ended:
             task.cancel()
         await asyncio.gather(*ended, return_exceptions=True)
+        if hooks and self._client is None:
+            import httpx
+
+            self._client = httpx.AsyncClient()
         for name, hook in hooks.items():
             if name not in self._tasks:
+                assert self._client is not None
                 sender = WebhookSender(hook, self._client)
                 task = asyncio.create_task(post_inbox(self._carrier, name, sender))
                 self._tasks[name] = hook, task
+
+    async def close(self) -> None:
+        """Nothing is posted any more."""
+        await self.set({})
+        if self._client is not None:
+            await self._client.aclose()
 
 
 class LiveSettings:

@@ -19,7 +19,6 @@ from pathlib import Path
 from typing import Any, Final, Literal, TypeAlias
 
 import grpc
-from cryptography import x509
 
 from pathcast.errors import ConfigError, PeerRefusedError
 from pathcast.overlay.deliveries import OPERATOR
@@ -95,6 +94,8 @@ class Certificates:
         Raises:
             ConfigError: The file cannot be read, or has no certificate.
         """
+        from cryptography import x509  # nodes without certificates begin sooner without it
+
         certificate, _, _ = self._read()
         try:
             chain = x509.load_pem_x509_certificates(certificate)

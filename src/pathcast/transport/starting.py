@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING
 from prometheus_client.core import Metric
 
 from pathcast.errors import UnavailableError
+from pathcast.protocol import SavedRecords, records_under
 
 if TYPE_CHECKING:
     from pathcast.transport.carrier import Carrier
@@ -76,7 +77,7 @@ class Starting:
         return _Counted(saved, self)
 
 
-class _Counted(Mapping[str, bytes]):
+class _Counted(SavedRecords):
     def __init__(self, saved: Mapping[str, bytes], starting: Starting) -> None:
         self._saved = saved
         self._starting = starting
@@ -85,6 +86,12 @@ class _Counted(Mapping[str, bytes]):
         value = self._saved[key]
         self._starting.done += 1
         return value
+
+    def under(self, prefix: str) -> Iterator[tuple[str, bytes]]:
+        """Implement `SavedRecords.under`."""
+        for found in records_under(self._saved, prefix):
+            yield found
+            self._starting.done += 1
 
     def __iter__(self) -> Iterator[str]:
         return iter(self._saved)

@@ -30,13 +30,13 @@ from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final, TypeAlias
 
-import httpx
-
 from pathcast.errors import PeerRefusedError, UnavailableError
 from pathcast.transport.disk import Waiting
 from pathcast.transport.events import log_event
 
 if TYPE_CHECKING:
+    import httpx
+
     from pathcast.transport.carrier import Carrier
 
 
@@ -109,6 +109,8 @@ async def checked_address(hook: Webhook, look_up: Resolve = resolve) -> tuple[ht
         PeerRefusedError: It may not be posted to; no other address of it is tried.
         UnavailableError: It cannot be resolved now.
     """
+    import httpx  # with its client a tenth of a second, which a node without webhooks does not pay
+
     try:
         url = httpx.URL(hook.url)
     except httpx.InvalidURL as error:
@@ -198,6 +200,8 @@ class WebhookSender:
         Returns:
             None if it was taken; otherwise why it is a dead letter.
         """
+        import httpx
+
         pause = self._pause
         reason = ""
         for attempt in range(ATTEMPTS_MAX):

@@ -20,13 +20,12 @@ from itertools import islice
 from pathlib import Path
 from typing import Final
 
-from pathcast.errors import ConfigError, MissingDependencyError
+from pathcast.errors import ConfigError
 from pathcast.schema import ElementGraph
 from pathcast.workload import values
 from pathcast_lab.bench.broker.definition import BrokerParameters
 from pathcast_lab.bench.figures.inputs import first_of
 from pathcast_lab.bench.inputs import write_lines
-from pathcast_lab.bench.timing import missing_library
 from pathcast_lab.workload import (
     BROKER_WORKLOADS,
     FlwrParameters,
@@ -56,10 +55,7 @@ class BrokerInputs:
     def __init__(self, seed: int, work: Path | None = None) -> None:
         self._seed = seed
         self._work = work
-        try:
-            self._graphs = {name: one.graph() for name, one in BROKER_WORKLOADS.items()}
-        except MissingDependencyError as error:
-            raise missing_library("lxml") from error
+        self._graphs = {name: one.graph() for name, one in BROKER_WORKLOADS.items()}
         self._kept: tuple[object, list[FlwrQuery]] = (None, [])
 
     def graph(self, workload: str) -> ElementGraph:

@@ -9,8 +9,8 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any, Final
 
+from pathcast.cli.console import extra
 from pathcast.cli.exits import ExitCode
-from pathcast.errors import MissingDependencyError
 from pathcast_lab.bench.deployments.alone import run_alone
 from pathcast_lab.bench.deployments.definition import (
     DeploymentFigures,
@@ -62,15 +62,8 @@ def _measured(
         return run_alone(table, chosen, load)
     if kind == "spark":
         return run_spark(table, chosen, load, folder)
-    try:
+    with extra("net", "pathcast-lab bench deployments"):
         from pathcast_lab.bench.deployments.processes import Brokers, Peers, run_processes
-    except ModuleNotFoundError as error:
-        raise MissingDependencyError(
-            "dependency.missing",
-            purpose="pathcast-lab bench deployments",
-            module=error.name or "grpc",
-            extra="net",
-        ) from error
     deployed = (Brokers if kind == "brokers" else Peers)(table, chosen, folder)
     return run_processes(chosen, load, deployed)
 

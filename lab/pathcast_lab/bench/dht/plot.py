@@ -9,12 +9,12 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Final
 
+from pathcast.cli.console import extra
 from pathcast_lab.bench.dht.definition import DhtFigure, DhtKind
 from pathcast_lab.bench.dht.experiments import CHAIN, MESSAGES, SIBLINGS, STATES, WHOLE
 from pathcast_lab.bench.dht.loads import BY_RANK
 from pathcast_lab.bench.figures.plot import DOTS_AN_INCH
 from pathcast_lab.bench.figures.point import Value
-from pathcast_lab.bench.timing import missing_library
 
 _PANELS: Final[dict[DhtKind, tuple[str, ...]]] = {
     "methods": (MESSAGES, CHAIN, WHOLE),
@@ -42,11 +42,9 @@ def draw_dht(figure: DhtFigure, values: Sequence[Value], workload: str, path: Pa
     panels = _PANELS.get(figure.kind, ())
     if not panels or not values:
         return False
-    try:
+    with extra("bench", "pathcast-lab bench"):
         from matplotlib.backends.backend_agg import FigureCanvasAgg
         from matplotlib.figure import Figure
-    except ModuleNotFoundError as error:
-        raise missing_library("matplotlib") from error
     if figure.kind == "loads":
         # What is stored and what is asked for have nothing in common.
         groups = list(dict.fromkeys((v.variant, v.series.split(",")[0]) for v in values))

@@ -10,8 +10,8 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Final
 
+from pathcast.cli.console import extra
 from pathcast_lab.bench.figures.point import Value
-from pathcast_lab.bench.timing import missing_library
 
 DOTS_AN_INCH: Final = 90
 
@@ -34,11 +34,9 @@ def drawing(
     Raises:
         MissingDependencyError: matplotlib is not installed.
     """
-    try:
+    with extra("bench", "pathcast-lab bench"):
         from matplotlib.backends.backend_agg import FigureCanvasAgg
         from matplotlib.figure import Figure
-    except ModuleNotFoundError as error:
-        raise missing_library("matplotlib") from error
     # pyplot would keep figures, and a backend, for the whole process.
     drawn = Figure(figsize=size, layout="constrained")
     FigureCanvasAgg(drawn)

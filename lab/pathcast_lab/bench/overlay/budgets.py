@@ -15,11 +15,11 @@ from pathcast.overlay.generalisation import (
     Optimiser,
     Sample,
     at_level,
-    table_bytes,
 )
 from pathcast.overlay.interest import LOCAL, Interests
 from pathcast.query import conjunction_of
 from pathcast_lab.bench.figures.point import Place, Value
+from pathcast_lab.bench.overlay.byte_budgets import ENTRY_BYTES, table_bytes, within
 from pathcast_lab.bench.overlay.common_paths import common_entry
 from pathcast_lab.bench.overlay.definition import OverlayFigure, OverlaySet
 from pathcast_lab.bench.overlay.inputs import behind_links, messages_of, profiles_of
@@ -55,8 +55,8 @@ def run_budgets(
         tables: dict[tuple[str, float], list[set[str]]] = {}
         for at, entries in enumerate(links):
             budgets = [int(exact[at] * share / 100) for share in chosen.budgets]
-            optimiser = Optimiser([entries], learnt)
-            for share, made in zip(chosen.budgets, optimiser.within(*budgets), strict=True):
+            optimiser = Optimiser([entries], learnt, ENTRY_BYTES)
+            for share, made in zip(chosen.budgets, within(optimiser, *budgets), strict=True):
                 tables.setdefault((OPTIMISED, share), []).append(set(map(made, entries)))
             common = common_entry(map(conjunction_of, entries)).text
             tables.setdefault((COMMON, 0.0), []).append({common})

@@ -14,9 +14,10 @@ from typing import Final
 
 from pathcast import Query, Registry
 from pathcast.overlay.disjuncts import disjuncts_of
-from pathcast.overlay.generalisation import Sample, table_bytes
+from pathcast.overlay.generalisation import Sample
 from pathcast.query import conjunction_of
 from pathcast_lab.bench.figures.point import Place, Value
+from pathcast_lab.bench.overlay.byte_budgets import table_bytes
 from pathcast_lab.bench.overlay.definition import OverlayFigure, OverlaySet
 from pathcast_lab.bench.overlay.inputs import behind_links, messages_of, profiles_of
 from pathcast_lab.bench.wrong_count import WrongCountError

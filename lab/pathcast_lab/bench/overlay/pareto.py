@@ -16,8 +16,7 @@ from random import Random
 import numpy as np
 
 from pathcast.overlay.covered import CoveredEntries, RankedEntry
-from pathcast.overlay.generalisation import ENTRY_BYTES, Optimiser, Sample
-from pathcast.overlay.generalisation import table_bytes as entries_bytes
+from pathcast.overlay.generalisation import Optimiser, Sample
 from pathcast.query import conjunction_of
 from pathcast_lab.bench.figures.point import Place, Value
 from pathcast_lab.bench.overlay.budgets import (
@@ -28,6 +27,8 @@ from pathcast_lab.bench.overlay.budgets import (
     TABLES,
     WRONG,
 )
+from pathcast_lab.bench.overlay.byte_budgets import ENTRY_BYTES, within
+from pathcast_lab.bench.overlay.byte_budgets import table_bytes as entries_bytes
 from pathcast_lab.bench.overlay.definition import OverlayFigure, OverlaySet
 from pathcast_lab.bench.overlay.inputs import messages_of
 from pathcast_lab.bench.overlay.links import flooded_bytes, table_bytes
@@ -74,10 +75,10 @@ def run_pareto(
                 place = Place(figure.name, f"{workload}, {where}", "exact", 100.0, count)
                 yield network.exact(place)
                 links = network.some_links(chosen.links, Random(f"links/{seed}"))
-                optimiser = Optimiser(links, Sample(learnt), TRIED)
+                optimiser = Optimiser(links, Sample(learnt), ENTRY_BYTES, TRIED)
                 exact = sum(map(entries_bytes, links))
                 budgets = [int(exact * share / 100) for share in chosen.budgets]
-                for share, made in zip(chosen.budgets, optimiser.within(*budgets), strict=True):
+                for share, made in zip(chosen.budgets, within(optimiser, *budgets), strict=True):
                     place = Place(figure.name, place.variant, OPTIMISED, share, count)
                     yield network.generalised(place, made)
                 yield network.common(Place(figure.name, place.variant, COMMON, 0.0, count))

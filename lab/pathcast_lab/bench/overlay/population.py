@@ -21,11 +21,12 @@ from typing import Final
 import numpy as np
 
 from pathcast.model import Query
-from pathcast.overlay.generalisation import ENTRY_BYTES, Sample
+from pathcast.overlay.generalisation import Sample
 from pathcast.overlay.host_choice import ByContent, HostChoice
 from pathcast.partition import PepPlacement
 from pathcast.registry import Registry
 from pathcast.store.records import BrokerRecord
+from pathcast_lab.bench.overlay.byte_budgets import ENTRY_BYTES
 from pathcast_lab.bench.overlay.definition import Where
 from pathcast_lab.bench.overlay.inputs import entries_of, groups_of, profiles_of
 from pathcast_lab.bench.overlay.topology import Tree, set_of

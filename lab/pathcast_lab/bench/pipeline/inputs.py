@@ -20,7 +20,6 @@ from pathlib import Path
 import numpy as np
 import pyarrow as pa
 
-from pathcast.errors import MissingDependencyError
 from pathcast.model import Query, Subscription
 from pathcast.registry import Registry
 from pathcast.workload import (
@@ -36,7 +35,6 @@ from pathcast.workload.packing import write_message_parquet
 from pathcast.workload.subscriptions import GeneratedSubscription as Row
 from pathcast_lab.bench.checking import THREADS
 from pathcast_lab.bench.rounds import binary_array
-from pathcast_lab.bench.timing import missing_library
 
 DOMAIN = ("payments",)
 
@@ -54,10 +52,7 @@ def payments(count: int, *, seed: int) -> Iterator[GeneratedMessage]:
         MissingDependencyError: lxml, which reads the domain's DTD, is not installed.
     """
     parameters = DemoParameters(messages=count, seed=seed, broken_ratio=0, domains=DOMAIN)
-    try:
-        yield from demo_messages(parameters)
-    except MissingDependencyError as error:
-        raise missing_library("lxml") from error
+    yield from demo_messages(parameters)
 
 
 def write_parts(

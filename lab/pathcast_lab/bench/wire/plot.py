@@ -8,9 +8,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
+from pathcast.cli.console import extra
 from pathcast_lab.bench.figures.plot import DOTS_AN_INCH
 from pathcast_lab.bench.figures.point import Value
-from pathcast_lab.bench.timing import missing_library
 from pathcast_lab.bench.wire.definition import WireFigure
 
 
@@ -31,11 +31,9 @@ def draw_wire(figure: WireFigure, values: Sequence[Value], workload: str, path: 
     """
     if figure.kind not in ("size", "delay") or not values:
         return False
-    try:
+    with extra("bench", "pathcast-lab bench"):
         from matplotlib.backends.backend_agg import FigureCanvasAgg
         from matplotlib.figure import Figure
-    except ModuleNotFoundError as error:
-        raise missing_library("matplotlib") from error
     found = {(v.series, v.variant): v.spread.median for v in values if v.measure == figure.kind}
     variants = list(dict.fromkeys(value.variant for value in values))
     names = list(dict.fromkeys(value.series for value in values))
