@@ -6,9 +6,9 @@ publications that enter it, and the states that they find. If that is more than 
 other peers *share* the piece, so many that each has a part that one peer may have.
 
 They are drawn from all peers, three for each that is wanted, and of those whoever does least is
-taken: by the paper's choice, whoever has much already would often get more. Whoever enters the
-piece is told of them with the answer, and from then on chooses among them and the owner by the
-publication, so that a visit that comes by two ways is done once.
+taken: those that are found by keys have the largest parts of the circle, and so much already. Who
+enters the piece is told of them with the answer, and from then on chooses among them and the owner
+by the publication, so that a visit that comes by two ways is done once.
 
 A peer that shares a piece runs a copy of it (`piece_leases`), which is as new as acknowledgements
 need. So a peer that is chosen wrongly, late, or twice does no harm: it asks the owner for the
