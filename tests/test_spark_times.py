@@ -114,6 +114,38 @@ def test_a_micro_batch_that_is_done_again_says_the_same_time(root: Path) -> None
     assert len(first) == 1
 
 
+def test_the_current_time_is_that_of_the_micro_batch(root: Path) -> None:
+    """So that what is answered again after a kill is what was answered before."""
+    with (root / "s.tsv").open("a") as file:
+        file.write("eve\tnow\t//m ! string(current-dateTime())\tfragment\n")
+    go(root)
+    first = inbox(root, "eve")
+    (root / "out" / "_commits" / "1.json").unlink()
+    go(root)
+    again = inbox(root, "eve")
+    assert [row["fragment"] for row in again] == [row["fragment"] for row in first]
+    assert len(first) == 6
+    for row in first:
+        begun = datetime.fromisoformat(row["processed_at"])
+        assert datetime.fromisoformat(row["fragment"]) == begun
+
+
+def test_the_current_time_is_that_of_the_column(root: Path) -> None:
+    with (root / "s.tsv").open("a") as file:
+        file.write("eve\tnow\t//m ! string(current-dateTime())\tfragment\n")
+    when = datetime(2020, 2, 29, 12, tzinfo=UTC)
+    made = pa.array([when, None], pa.timestamp("ns", "Europe/Zurich"))
+    columns = {"message_id": ["x", "y"], "message": [b"<m/>", b"<m/>"], "made": made}
+    pq.write_table(pa.table(columns), root / "in" / "p.parquet")
+    go(root, "source.kind=parquet", 'source.columns=["made"]', "source.time=made")
+    one, other = (
+        datetime.fromisoformat(row["fragment"])
+        for row in sorted(inbox(root, "eve"), key=lambda row: row["message_id"])
+    )
+    assert one == when
+    assert other > when
+
+
 def test_a_column_says_when_a_message_was_made(root: Path) -> None:
     when = datetime(2026, 11, 22, 12, tzinfo=UTC)
     columns = {

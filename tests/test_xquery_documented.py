@@ -70,7 +70,7 @@ def test_accepted(construct: str, text: str) -> None:
 
 def test_functions_are_listed() -> None:
     section = DOCUMENT.read_text(encoding="utf-8").split("The functions are", 1)[1]
-    listed = re.findall(r"`([a-z-]+)`", section.split("all of them")[0])
+    listed = re.findall(r"`([A-Za-z-]+)`", section.split("all of them")[0])
     assert listed == list(ADDED_ARGUMENT_COUNTS)
 
 

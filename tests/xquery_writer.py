@@ -22,6 +22,7 @@ CONSTANTS = (
     '"\'"""',
 )
 OPERATORS = ("=", "!=", "<", "<=", ">", ">=", "eq", "ne", "lt", "le", "gt", "ge")
+NOW = "current-dateTime()"
 
 
 class Writer:
@@ -181,6 +182,10 @@ class Writer:
                 f"({one} {self.one('intersect', 'except')} {other})",
                 f"({one} ! {self.mapped(self.nodes, '@x', '(b, ..)')})",
                 f"({one} treat as {self.item_type()})",
+                f"{self.one('head', 'tail', 'reverse')}({one})",
+                f"subsequence({one}, {self.one('2', '0', '1.5', '//@x')}, {self.one('1', '//@y')})",
+                f"remove({one}, {self.one('1', '2', '//@x')})",
+                f"insert-before({one}, {self.one('1', '2', '//@x', '9')}, {other})",
             )
         start = self.one("/", "//", "/a/", *(f"{name}/" for name in self.nodes_bound * 2))
         if start.startswith("$") and self.chance(4):
@@ -215,7 +220,22 @@ class Writer:
 
     def value(self, depth: int) -> str:
         """An expression whose value is compared."""
-        match self.random.randrange(11):
+        match self.random.randrange(12):
+            case 11:
+                nodes = self.nodes(0)
+                return self.one(
+                    f"index-of({nodes}, {self.one(*CONSTANTS)})",
+                    f"string-to-codepoints({nodes})",
+                    f"codepoints-to-string(({nodes}, 107))",
+                    f"encode-for-uri({nodes})",
+                    f"round-half-to-even({nodes}, {self.one('0', '1', '-1')})",
+                    f"year-from-{self.one('date', 'dateTime')}({self.one(nodes, NOW)})",
+                    f"{self.one('hours', 'timezone')}-from-time({self.one(nodes, NOW)})",
+                    f"{self.one('days', 'seconds', 'months')}-from-duration({nodes})",
+                    f"dateTime({self.one(nodes, NOW)}, {self.one(nodes, NOW)})",
+                    NOW,
+                    "current-time()",
+                )
             case 9:
                 left, right = self.one(*CONSTANTS), self.nodes(0)
                 return self.one(

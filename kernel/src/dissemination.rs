@@ -5,7 +5,8 @@ use crate::door::{limit, limits_of, refusal_params};
 use crate::edits::{PyStep, steps_of};
 use crate::enter::{enter, enter_long, enter_whole};
 use crate::matcher::{
-    Answer as Matched, Column, Matcher, Matching, Source, Undelivered, counters_of, with_messages,
+    Answer as Matched, Arrivals, Column, Matcher, Matching, Source, Undelivered, counters_of,
+    with_messages,
 };
 use crate::queries::{self, PyNotAdded, Scopes};
 use crate::snapshot::{self, Snapshot};
@@ -283,16 +284,19 @@ impl Dissemination {
     }
 
     /// Serves a binary, large_binary or binary_view array, or a list of bytes objects and None. So many steps were done
-    /// to each message before; none to any if that is empty.
-    #[pyo3(signature = (messages, encoding = None, done = Vec::new()))]
+    /// to each message before; none to any if that is empty. `times` are microseconds since the beginning of 1970, one for
+    /// each message or one for all; now if that is empty.
+    #[pyo3(signature = (messages, encoding = None, done = Vec::new(), times = Vec::new()))]
     fn process(
         &self,
         py: Python<'_>,
         messages: &Bound<'_, PyAny>,
         encoding: Option<String>,
         done: Vec<usize>,
+        times: Vec<i64>,
     ) -> PyResult<DeliveryAnswer> {
-        let (_, (answer, entries)) = with_messages(messages, encoding, done, |batch| {
+        let arrivals = Arrivals::new(encoding, done, times);
+        let (_, (answer, entries)) = with_messages(messages, arrivals, |batch| {
             enter_long(py, || {
                 changing(&self.subscriptions, |_| self.pool.run(&self.subscriptions, batch))
             })
@@ -303,15 +307,17 @@ impl Dissemination {
 
     /// Which queries each message of a binary, large_binary or binary_view array, or of a list of bytes objects and None,
     /// satisfies, and which subscriptions are delivered something of it; nothing is written.
-    #[pyo3(name = "match", signature = (messages, encoding = None))]
+    #[pyo3(name = "match", signature = (messages, encoding = None, times = Vec::new()))]
     fn match_messages(
         &self,
         py: Python<'_>,
         messages: &Bound<'_, PyAny>,
         encoding: Option<String>,
+        times: Vec<i64>,
     ) -> PyResult<Matched> {
         let matching = Matching { pool: &self.pool, options: &self.options };
-        matching.batch(py, messages, encoding, |run| changing(&self.subscriptions, run))
+        let arrivals = Arrivals::new(encoding, Vec::new(), times);
+        matching.batch(py, messages, arrivals, |run| changing(&self.subscriptions, run))
     }
 
     /// Runs the shared plans over messages to groupSequence-listSequence, writes nothing, and counts:
@@ -324,7 +330,7 @@ impl Dissemination {
         visits: bool,
     ) -> PyResult<Bound<'py, PyDict>> {
         let array = make_array(ArrayData::from_pyarrow_bound(messages)?);
-        let batch = Column::new(&array, None, Vec::new())?;
+        let batch = Column::new(&array, Arrivals::new(None, Vec::new(), Vec::new()))?;
         let (counts, stats) =
             enter(py, || self.pool.count_groups(&self.subscriptions, &batch, visits))?;
         let counters = counters_of(py, &stats)?;

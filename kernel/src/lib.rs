@@ -57,7 +57,10 @@ mod pathcast_kernel {
     #[pymodule_export]
     use super::population::population_of;
     #[pymodule_export]
-    use super::program::{is_xquery, refusal_reasons, without_comments, xquery_program};
+    use super::program::{
+        is_xquery, refusal_reasons, refused_functions, without_comments, xquery_functions,
+        xquery_program,
+    };
     #[pymodule_export]
     use super::push::PushParser;
     #[pymodule_export]

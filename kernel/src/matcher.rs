@@ -16,7 +16,7 @@ use pathcast_core::engine::interrupt::Interrupted;
 use pathcast_core::engine::options::Options as EngineOptions;
 use pathcast_core::engine::routing::RoutingTable;
 use pathcast_core::engine::verdicts::UsedUp;
-use pathcast_core::registry::batch::{self as core, Buffers, Messages};
+use pathcast_core::registry::batch::{self as core, Arrival, Buffers, Messages};
 use pathcast_core::registry::catalogue::EntryTable;
 use pathcast_core::registry::delivery::batch::Pool;
 use pathcast_core::registry::delivery::dissemination::Dissemination;
@@ -30,6 +30,7 @@ use pyo3::pybacked::PyBackedBytes;
 use pyo3::types::{PyDict, PyList};
 use std::ptr::NonNull;
 use std::sync::Arc;
+use std::time::SystemTime;
 
 /// What a matcher matches against.
 pub enum Source {
@@ -63,7 +64,8 @@ impl Matcher {
         encoding: Option<String>,
     ) -> PyResult<Answer> {
         let matching = Matching { pool: &self.pool, options: &self.options };
-        matching.batch(py, messages, encoding, |run| match &self.source {
+        let arrivals = Arrivals::new(encoding, Vec::new(), Vec::new());
+        matching.batch(py, messages, arrivals, |run| match &self.source {
             Source::Snapshot(snapshot) => {
                 let entries = EntryTable::of_snapshot(Arc::clone(snapshot));
                 Ok((run((&**snapshot).into())?, entries))
@@ -104,13 +106,13 @@ impl Matching<'_> {
         &self,
         py: Python<'_>,
         messages: &Bound<'_, PyAny>,
-        encoding: Option<String>,
+        arrivals: Arrivals,
         target: impl FnOnce(
             &dyn Fn(Target<'_>) -> Result<core::Answer, Interrupted>,
         ) -> Result<(core::Answer, EntryTable), Interrupted>
         + Send,
     ) -> PyResult<Answer> {
-        let (nulls, (found, entries)) = with_messages(messages, encoding, Vec::new(), |batch| {
+        let (nulls, (found, entries)) = with_messages(messages, arrivals, |batch| {
             enter_long(py, || target(&|of| self.pool.match_batch(of, batch)))
         })?;
         let verdicts = verdicts_of(py, &found.verdicts, self.options)?;
@@ -129,22 +131,20 @@ pub fn options_of(limits: &Bound<'_, PyAny>, cache_bytes_max: usize) -> PyResult
 }
 
 /// Calls `run` with the messages of a binary, large_binary or binary_view array, or of a list of bytes objects and None,
-/// where they lie, and gives as well which are missing, if any. So many steps were done to each before; none to any if
-/// `done` is empty.
+/// where they lie, and gives as well which are missing, if any.
 pub fn with_messages<T>(
     messages: &Bound<'_, PyAny>,
-    encoding: Option<String>,
-    done: Vec<usize>,
+    arrivals: Arrivals,
     run: impl FnOnce(&dyn Messages) -> PyResult<T>,
 ) -> PyResult<(Option<NullBuffer>, T)> {
     if messages.is_instance_of::<PyList>() {
         let bodies: Vec<Option<PyBackedBytes>> = messages.extract()?;
         let nulls = bodies.iter().any(Option::is_none);
         let nulls = nulls.then(|| bodies.iter().map(Option::is_some).collect());
-        return Ok((nulls, run(&Bodies { bodies, encoding, done })?));
+        return Ok((nulls, run(&Bodies { bodies, arrivals })?));
     }
     let array = make_array(ArrayData::from_pyarrow_bound(messages)?);
-    Ok((array.nulls().cloned(), run(&Column::new(&array, encoding, done)?)?))
+    Ok((array.nulls().cloned(), run(&Column::new(&array, arrivals)?)?))
 }
 
 /// The messages of an Arrow array, where they lie.
@@ -154,16 +154,44 @@ enum Values<'a> {
     View(&'a BinaryViewArray),
 }
 
-/// The messages of an Arrow array, their encoding where the caller knows it, and how many steps were done to each.
+/// How the messages of a batch came.
+pub struct Arrivals {
+    encoding: Option<String>,
+    /// How many steps were done to each before; none to any if it is empty.
+    done: Vec<usize>,
+    /// The time of each, or one of all.
+    times: Vec<i64>,
+}
+
+impl Arrivals {
+    /// Messages of an encoding, if that is known; the steps that were done to each, and the time of each, if there are
+    /// any: one that has none has come just now.
+    pub fn new(encoding: Option<String>, done: Vec<usize>, mut times: Vec<i64>) -> Self {
+        if times.is_empty() {
+            let now = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH);
+            times.push(now.map_or(0, |now| now.as_micros() as i64));
+        }
+        Arrivals { encoding, done, times }
+    }
+
+    fn of(&self, at: usize) -> Arrival<'_> {
+        Arrival {
+            encoding: self.encoding.as_deref(),
+            done: self.done.get(at).copied().unwrap_or(0),
+            time: self.times.get(at).or(self.times.first()).copied().unwrap_or(0),
+        }
+    }
+}
+
+/// The messages of an Arrow array, and how they came.
 pub struct Column<'a> {
     values: Values<'a>,
-    encoding: Option<String>,
-    done: Vec<usize>,
+    arrivals: Arrivals,
 }
 
 impl<'a> Column<'a> {
     /// The messages of a binary, large_binary or binary_view array.
-    pub fn new(array: &'a ArrayRef, encoding: Option<String>, done: Vec<usize>) -> PyResult<Self> {
+    pub fn new(array: &'a ArrayRef, arrivals: Arrivals) -> PyResult<Self> {
         let any = array.as_any();
         let values = if let Some(small) = any.downcast_ref() {
             Values::Small(small)
@@ -177,7 +205,7 @@ impl<'a> Column<'a> {
                 "messages must be a binary, large_binary or binary_view array, not {found}"
             )));
         };
-        Ok(Column { values, encoding, done })
+        Ok(Column { values, arrivals })
     }
 }
 
@@ -207,20 +235,15 @@ impl Messages for Column<'_> {
         (last - first) as usize
     }
 
-    fn encoding(&self) -> Option<&str> {
-        self.encoding.as_deref()
-    }
-
-    fn done(&self, at: usize) -> usize {
-        self.done.get(at).copied().unwrap_or(0)
+    fn arrival(&self, at: usize) -> Arrival<'_> {
+        self.arrivals.of(at)
     }
 }
 
 /// Messages that are bytes objects, where they lie; none in a gap.
 struct Bodies {
     bodies: Vec<Option<PyBackedBytes>>,
-    encoding: Option<String>,
-    done: Vec<usize>,
+    arrivals: Arrivals,
 }
 
 impl Messages for Bodies {
@@ -236,12 +259,8 @@ impl Messages for Bodies {
         self.bodies.iter().flatten().map(|body| body.len()).sum()
     }
 
-    fn encoding(&self) -> Option<&str> {
-        self.encoding.as_deref()
-    }
-
-    fn done(&self, at: usize) -> usize {
-        self.done.get(at).copied().unwrap_or(0)
+    fn arrival(&self, at: usize) -> Arrival<'_> {
+        self.arrivals.of(at)
     }
 }
 

@@ -2,6 +2,7 @@
 
 use crate::reader::{Places, detail_of};
 use pathcast_core::language::choice::{self, Language};
+use pathcast_core::language::functions;
 use pathcast_core::language::refusal::{Reason, Refusal};
 use pathcast_core::language::xpath::{List, TextRange};
 use pathcast_core::language::xquery::{
@@ -29,6 +30,19 @@ pub fn without_comments(text: &str) -> Cow<'_, str> {
 #[pyfunction]
 pub fn refusal_reasons() -> Vec<&'static str> {
     Reason::ALL.iter().map(|reason| reason.name()).collect()
+}
+
+/// The functions that an XQuery may call: name, fewest and most arguments, none for any number.
+#[pyfunction]
+pub fn xquery_functions() -> Vec<(&'static str, usize, Option<usize>)> {
+    let most = |most| (most < usize::MAX).then_some(most);
+    functions::called().map(|(name, fewest, max)| (name, fewest, most(max))).collect()
+}
+
+/// The functions of the standard library that are refused by their names.
+#[pyfunction]
+pub fn refused_functions() -> Vec<&'static str> {
+    functions::refused().to_vec()
 }
 
 /// A tree of tuples, or a refusal.

@@ -463,7 +463,7 @@ def _for_unknown_function(written: str) -> str | None:
     known = [*ARGUMENT_COUNTS, *(type_.value for type_ in NodeType)]
     if (meant := suggestions.nearest(local, known)) is not None:
         return f"did you mean {meant}()?"
-    meant = suggestions.nearest(local, IN_XQUERY)
+    meant = suggestions.nearest(local, sorted(IN_XQUERY))
     return f"did you mean {meant}()? {for_function(meant)}" if meant is not None else None
 
 

@@ -6,8 +6,10 @@ Example:
     >>> for_function("ends-with")
     "for a path x write `substring(x, string-length(x) - string-length('s') + 1) = 's'`; in a \
 Subscription, ends-with() is there, as XQuery"
-    >>> for_function("head"), for_function("parse-json")
-    ('it is in neither language here; for most uses write `x[1]`', 'it is in neither language here')
+    >>> for_function("node-name")
+    'it is in neither language here; for most uses write `name(x)`'
+    >>> for_function("current-date"), for_function("parse-json")
+    ('in a Subscription, current-date() is there, as XQuery', 'it is in neither language here')
     >>> for_type("integer")
     'for a path x write `number(x)`; in a Subscription, xs:integer() is there, as XQuery'
 
@@ -23,7 +25,13 @@ from typing import Final
 _UPPER: Final = "'ABCDEFGHIJKLMNOPQRSTUVWXYZ'"
 _LOWER: Final = "'abcdefghijklmnopqrstuvwxyz'"
 
-IN_XQUERY: Final[Mapping[str, str]] = MappingProxyType(
+
+_WORD: Final = "contains(concat(' ', normalize-space(x), ' '), ' s ')"
+_YEAR: Final = "substring(x, 1, 4)"
+_MONTH: Final = "substring(x, 6, 2)"
+_DAY: Final = "substring(x, 9, 2)"
+
+INSTEAD: Final[Mapping[str, str]] = MappingProxyType(
     {
         "exists": "boolean(x)",
         "empty": "not(x)",
@@ -41,17 +49,6 @@ IN_XQUERY: Final[Mapping[str, str]] = MappingProxyType(
         "matches": "contains(x, 's')",
         "replace": "translate(x, 'ab', 'xy')",
         "tokenize": "substring-before(concat(normalize-space(x), ' '), ' ')",
-    }
-)
-"""Functions of XQuery subscriptions -> what says the same in XPath 1.0, of one value or node."""
-
-_WORD: Final = "contains(concat(' ', normalize-space(x), ' '), ' s ')"
-_YEAR: Final = "substring(x, 1, 4)"
-_MONTH: Final = "substring(x, 6, 2)"
-_DAY: Final = "substring(x, 9, 2)"
-
-INSTEAD: Final[Mapping[str, str]] = MappingProxyType(
-    {
         "codepoint-equal": "x = 's'",
         "contains-token": _WORD,
         "day-from-date": _DAY,
@@ -75,7 +72,7 @@ INSTEAD: Final[Mapping[str, str]] = MappingProxyType(
         "year-from-dateTime": _YEAR,
     }
 )
-"""Some functions that are refused -> what XPath 1.0 has for what they are mostly called for."""
+"""Functions that XPath 1.0 lacks -> what it has for what they are mostly called for."""
 
 _NUMBERS: Final = ("integer", "decimal", "double", "float", "int", "long", "short")
 
@@ -107,6 +104,65 @@ CAST_TYPES: Final[Mapping[str, str]] = MappingProxyType(
 )
 """The types that an XQuery subscription may cast to -> how values of them are written."""
 
+IN_XQUERY: Final = frozenset(
+    [
+        "abs",
+        "avg",
+        "codepoints-to-string",
+        "compare",
+        "current-date",
+        "current-dateTime",
+        "current-time",
+        "data",
+        "dateTime",
+        "day-from-date",
+        "day-from-dateTime",
+        "days-from-duration",
+        "distinct-values",
+        "empty",
+        "encode-for-uri",
+        "ends-with",
+        "exists",
+        "head",
+        "hours-from-dateTime",
+        "hours-from-duration",
+        "hours-from-time",
+        "implicit-timezone",
+        "index-of",
+        "insert-before",
+        "lower-case",
+        "matches",
+        "max",
+        "min",
+        "minutes-from-dateTime",
+        "minutes-from-duration",
+        "minutes-from-time",
+        "month-from-date",
+        "month-from-dateTime",
+        "months-from-duration",
+        "remove",
+        "replace",
+        "reverse",
+        "round-half-to-even",
+        "seconds-from-dateTime",
+        "seconds-from-duration",
+        "seconds-from-time",
+        "string-join",
+        "string-to-codepoints",
+        "subsequence",
+        "tail",
+        "timezone-from-date",
+        "timezone-from-dateTime",
+        "timezone-from-time",
+        "tokenize",
+        "upper-case",
+        "year-from-date",
+        "year-from-dateTime",
+        "years-from-duration",
+    ]
+)
+"""Functions that an XQuery subscription may call, and an XPath may not."""
+
 REFUSED_FUNCTIONS: Final = frozenset(
     [
         "adjust-date-to-timezone",
@@ -117,22 +173,13 @@ REFUSED_FUNCTIONS: Final = frozenset(
         "available-environment-variables",
         "base-uri",
         "codepoint-equal",
-        "codepoints-to-string",
         "collection",
         "contains-token",
-        "current-date",
-        "current-dateTime",
-        "current-time",
-        "dateTime",
-        "day-from-date",
-        "day-from-dateTime",
-        "days-from-duration",
         "deep-equal",
         "default-collation",
         "doc-available",
         "document-uri",
         "element-with-id",
-        "encode-for-uri",
         "environment-variable",
         "error",
         "escape-html-uri",
@@ -152,26 +199,13 @@ REFUSED_FUNCTIONS: Final = frozenset(
         "function-name",
         "generate-id",
         "has-children",
-        "head",
-        "hours-from-dateTime",
-        "hours-from-duration",
-        "hours-from-time",
         "idref",
-        "implicit-timezone",
         "in-scope-prefixes",
-        "index-of",
         "innermost",
-        "insert-before",
         "iri-to-uri",
         "json-doc",
         "json-to-xml",
         "local-name-from-QName",
-        "minutes-from-dateTime",
-        "minutes-from-duration",
-        "minutes-from-time",
-        "month-from-date",
-        "month-from-dateTime",
-        "months-from-duration",
         "namespace-uri-for-prefix",
         "namespace-uri-from-QName",
         "nilled",
@@ -187,24 +221,12 @@ REFUSED_FUNCTIONS: Final = frozenset(
         "prefix-from-QName",
         "put",
         "QName",
-        "remove",
         "resolve-QName",
         "resolve-uri",
-        "reverse",
         "root",
-        "round-half-to-even",
-        "seconds-from-dateTime",
-        "seconds-from-duration",
-        "seconds-from-time",
         "serialize",
         "sort",
         "static-base-uri",
-        "string-to-codepoints",
-        "subsequence",
-        "tail",
-        "timezone-from-date",
-        "timezone-from-dateTime",
-        "timezone-from-time",
         "trace",
         "transform",
         "unordered",
@@ -213,9 +235,6 @@ REFUSED_FUNCTIONS: Final = frozenset(
         "unparsed-text-lines",
         "uri-collection",
         "xml-to-json",
-        "year-from-date",
-        "year-from-dateTime",
-        "years-from-duration",
         "zero-or-one",
     ]
 )
@@ -232,7 +251,7 @@ def for_function(name: str) -> str | None:
     """
     if name in IN_XQUERY:
         there = f"in a Subscription, {name}() is there, as XQuery"
-        return f"for a path x write `{IN_XQUERY[name]}`; {there}"
+        return f"for a path x write `{INSTEAD[name]}`; {there}" if name in INSTEAD else there
     return for_refused(name) if name in REFUSED_FUNCTIONS else None
 
 

@@ -150,6 +150,7 @@ class ReferenceDissemination:
         messages: pa.Array,
         encoding: str | None = None,
         budgets: list[tuple[int, int]] | None = None,
+        times: Sequence[int] = (0,),
     ) -> tuple[StoredDeliveries, list[Spent]]:
         """The same within budgets, and what is taken of these.
 
@@ -157,6 +158,7 @@ class ReferenceDissemination:
             messages: A batch.
             encoding: Of all messages, where it is known.
             budgets: For each message, steps and bytes of results that it may take.
+            times: When each message was, or when all were (`Document`).
         """
         with self._lock:
             standing = self._standing
@@ -167,7 +169,8 @@ class ReferenceDissemination:
         for place, value in enumerate(messages):
             message: bytes | None = value.as_py()
             if message is not None:
-                batch.add(place, message, None if budgets is None else budgets[place])
+                budget = None if budgets is None else budgets[place]
+                batch.add(place, message, budget, times[place % len(times)])
         return batch.answer(standing.ids), batch.spent
 
     def __len__(self) -> int:
@@ -254,7 +257,7 @@ class _Batch:
             range(len(subscriptions)), key=lambda number: subscriptions[number].subscription.id
         )
 
-    def add(self, place: int, arrived: bytes, budget: tuple[int, int] | None) -> None:
+    def add(self, place: int, arrived: bytes, budget: tuple[int, int] | None, at: int) -> None:
         """Evaluates every subscription on a message, within its budget."""
         started = time.perf_counter_ns()
         try:
@@ -265,7 +268,7 @@ class _Batch:
             self._stats += BatchStats(messages=1, bytes=len(arrived), refused=1, parsing_ns=parsing)
             return
         parsed = time.perf_counter_ns()
-        view = MessageView(arrived, tree, self._limits)
+        view = MessageView(arrived, tree, self._limits, at)
         steps_max, bytes_max = self._limits.message_steps_max, self._limits.message_result_bytes_max
         steps_left, bytes_left = budget or (steps_max, bytes_max)
         # Others have taken the rest.

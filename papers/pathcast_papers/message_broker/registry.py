@@ -92,14 +92,18 @@ class ReferenceRegistry:
         return [*self._index.ids(), *self._others()]
 
     def match(
-        self, messages: pa.Array | list[bytes | None], *, encoding: str | None = None
+        self,
+        messages: pa.Array | list[bytes | None],
+        *,
+        encoding: str | None = None,
+        times: Sequence[int] = (),
     ) -> StoredAnswer:
         """Which of all hold of each message: a subscription does that is delivered something."""
         matcher = ReferenceMatcher(self._index, self.limits)
         found = matcher.match(messages, encoding=encoding)
         if not self._others():
             return found
-        delivered = self._subscriptions.process(messages, encoding=encoding)
+        delivered = self._subscriptions.process(messages, encoding=encoding, times=times)
         known = cast("Sequence[str]", found.query_ids)
         first = len(known)
         rows = found.matches.to_pylist()
@@ -142,9 +146,10 @@ class ReferenceRegistry:
         *,
         encoding: str | None = None,
         done: Sequence[int] = (),
+        times: Sequence[int] = (),
     ) -> DeliveryAnswer:
         """The results of every message of a batch, to which so many steps were done before."""
-        return self._delivering().process(messages, encoding=encoding, done=done)
+        return self._delivering().process(messages, encoding=encoding, done=done, times=times)
 
     def filters(self) -> list[str]:
         """The ids of the filter queries."""

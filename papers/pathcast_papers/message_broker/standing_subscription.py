@@ -37,16 +37,18 @@ class MessageView:
         message: The bytes as they arrived.
         tree: Its tree, with details.
         limits: What an evaluation and its results may cost, and all evaluations.
+        time: When it was (`Document`).
 
     Attributes:
         steps: Steps that the evaluations have taken.
     """
 
-    def __init__(self, message: bytes, tree: MessageTree, limits: Limits) -> None:
+    def __init__(self, message: bytes, tree: MessageTree, limits: Limits, time: int = 0) -> None:
         self.message = message
         self.tree = tree
         self.limits = limits
         self.evaluator = Evaluator(tree)
+        self.evaluator.document.time = time
         self.steps = 0
 
     @contextmanager

@@ -9,6 +9,7 @@ It is the oracle of `pathcast.kernel.registry`, whose methods it has.
 
 from __future__ import annotations
 
+import time
 from collections.abc import Container, Mapping, Sequence
 from dataclasses import replace
 from functools import reduce
@@ -158,10 +159,11 @@ class SteppedReference:
         *,
         encoding: str | None = None,
         done: Sequence[int] = (),
+        times: Sequence[int] = (),
     ) -> StoredDeliveries:
         """The results of every message of a batch, to which so many steps were done before."""
         bodies = messages if isinstance(messages, list) else messages.to_pylist()
-        served = self._served(bodies, done, encoding)
+        served = self._served(bodies, done, encoding, times or (time.time_ns() // 1000,))
         ids = list(self._order)
         numbers = {name: number for number, name in enumerate(ids)}
         fragments: dict[tuple[int, bytes], int] = {}
@@ -192,7 +194,11 @@ class SteppedReference:
         return Recipient(subscription.subscriber, sum_of_digests([subscription])[:16])
 
     def _served(
-        self, messages: Sequence[bytes | None], done: Sequence[int], encoding: str | None
+        self,
+        messages: Sequence[bytes | None],
+        done: Sequence[int],
+        encoding: str | None,
+        times: Sequence[int],
     ) -> _Served:
         served = _Served()
         texts = list(dict.fromkeys(text for each in self._stepped.values() for text in each.gate))
@@ -200,9 +206,8 @@ class SteppedReference:
         gates.register_gates(texts)
         for row, message in enumerate(messages):
             if message is not None:
-                self._serve(
-                    served, row, message, (done[row] if done else 0, encoding), (gates, texts)
-                )
+                came = done[row] if done else 0, encoding, times[row % len(times)]
+                self._serve(served, row, message, came, (gates, texts))
         return served
 
     def _serve(
@@ -210,12 +215,12 @@ class SteppedReference:
         served: _Served,
         row: int,
         message: bytes,
-        came: tuple[int, str | None],
+        came: tuple[int, str | None, int],
         gate: tuple[ReferenceIndex, Sequence[str]],
     ) -> None:
-        done, encoding = came
+        done, encoding, at = came
         budget = MessageBudget(self._limits)
-        refusals = self._answer(served, row, self._plain, message, encoding, budget)
+        refusals = self._answer(served, row, self._plain, message, (encoding, at), budget)
         served.refusals += [(row, error) for error in refusals]
         if refusals or not self._series:
             return
@@ -237,7 +242,9 @@ class SteppedReference:
             if error is None and isinstance(made, bytes):
                 budget.spend_text(made)
                 engine = self._series[steps]
-                for refused in self._answer(served, row, engine, made, encoding, budget, True):
+                for refused in self._answer(
+                    served, row, engine, made, (encoding, at), budget, True
+                ):
                     error = refused
             if error is not None:
                 served.verdicts += [
@@ -253,13 +260,15 @@ class SteppedReference:
         row: int,
         engine: ReferenceDissemination,
         message: bytes,
-        encoding: str | None,
+        came: tuple[str | None, int],
         budget: MessageBudget,
         is_changed: bool = False,
     ) -> list[PathcastError]:
         """Adds what an engine gives; why it refuses the message."""
         left = max(0, budget.steps), max(0, budget.result_bytes)
-        answer, spent = engine.spending(pa.array([message], pa.binary()), encoding, [left])
+        encoding, at = came
+        column = pa.array([message], pa.binary())
+        answer, spent = engine.spending(column, encoding, [left], [at])
         ids, fragments = answer.subscription_ids, answer.fragments.to_pylist()
         for each in answer.rows.to_pylist():
             at = each["fragment"]

@@ -278,6 +278,7 @@ class KernelRegistry:
         *,
         encoding: str | None = None,
         done: Sequence[int] = (),
+        times: Sequence[int] = (),
     ) -> KernelDeliveries:
         """The results of every message of a batch, read where it lies.
 
@@ -285,19 +286,25 @@ class KernelRegistry:
             messages: `binary`, `large_binary` or `binary_view` array, or a list.
             encoding: Of all messages, where it is known.
             done: How many steps were done to each before; none to any when empty.
+            times: When each was, or when all were, in microseconds since the beginning of 1970;
+                now when empty.
         """
         with native_errors():
-            return KernelDeliveries(self._native.process(messages, encoding, done))
+            return KernelDeliveries(self._native.process(messages, encoding, done, times))
 
     def match(
-        self, messages: pa.Array | list[bytes | None], *, encoding: str | None = None
+        self,
+        messages: pa.Array | list[bytes | None],
+        *,
+        encoding: str | None = None,
+        times: Sequence[int] = (),
     ) -> KernelAnswer:
         """The subscriptions that are delivered something of each message; nothing is written.
 
         Limits of the length of results say nothing here.
         """
         with native_errors():
-            return KernelAnswer(self._native.match(messages, encoding))
+            return KernelAnswer(self._native.match(messages, encoding, times))
 
     def ids(self) -> list[str]:
         """The ids of all."""

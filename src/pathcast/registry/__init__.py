@@ -26,6 +26,7 @@ from pathcast.registry.identity import delivery_id, message_id, subscription_ver
 from pathcast.registry.plan import SubscriptionPlan
 from pathcast.registry.registry import Registry
 from pathcast.registry.snapshot import Snapshot
+from pathcast.registry.value_files import with_values
 
 __all__ = [
     "DELIVERIES_SCHEMA",
@@ -39,4 +40,5 @@ __all__ = [
     "delivery_id",
     "message_id",
     "subscription_version",
+    "with_values",
 ]

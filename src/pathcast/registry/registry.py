@@ -69,6 +69,7 @@ from pathcast.query.names import is_text
 from pathcast.registry.deliveries import Deliveries, DeliveryBatch
 from pathcast.registry.identity import SetVersion
 from pathcast.registry.message_ids import ManyIds, MessageIds
+from pathcast.registry.message_time import MessageTimes, micros_of
 from pathcast.registry.plan import SubscriptionPlan
 from pathcast.registry.snapshot import Snapshot
 from pathcast.registry.steps import parse_steps, step_data
@@ -276,7 +277,7 @@ expected
     def match(self, messages: MessageBytes | str | Messages) -> MatchResult | BatchResult:
         """Which queries hold of one message or of many; nothing is made of the messages.
 
-        They are those that `deliver` gives something to; limits of the length of results say
+        They are those that `deliver` gives something to now; limits of the length of results say
         nothing here.
 
         Args:
@@ -316,6 +317,7 @@ expected
         message_ids: str | None = None,
         *,
         done: Sequence[int] = (),
+        times: MessageTimes | None = None,
     ) -> Deliveries: ...
 
     @overload
@@ -325,6 +327,7 @@ expected
         message_ids: ManyIds | None = None,
         *,
         done: Sequence[int] = (),
+        times: MessageTimes | None = None,
     ) -> DeliveryBatch: ...
 
     def deliver(
@@ -333,6 +336,7 @@ expected
         message_ids: str | ManyIds | None = None,
         *,
         done: Sequence[int] = (),
+        times: MessageTimes | None = None,
     ) -> Deliveries | DeliveryBatch:
         """Sends one message or many to all subscriptions, all of them to the same state.
 
@@ -347,6 +351,8 @@ expected
                 told apart.
             done: Of each message, how many steps were done to it on its way, which the steps of all
                 subscriptions that are meant begin with; none to any when empty.
+            times: When the messages were, which is what `current-dateTime()` says; a time of all,
+                or one of each. The same times give the same deliveries again; None for now.
 
         Returns:
             Of one message its deliveries, of many a batch, which is columns too. All is made as it
@@ -355,12 +361,24 @@ expected
         Raises:
             TypeError: `messages` or `message_ids` is nothing of this kind, or bytes and str are
                 mixed.
-            ConfigError: There are not as many ids as messages.
+            ConfigError: There are not as many ids or times as messages.
+
+        Example:
+            >>> from datetime import datetime
+            >>> registry = Registry()
+            >>> late = "//job[xs:dateTime(@until) < current-dateTime()] ! <late>{@id}</late>"
+            >>> report = registry.add(Subscription("s1", "ann", late))
+            >>> message = "<m><job id='7' until='2026-01-31T12:00:00Z'/></m>"
+            >>> for found in registry.deliver(message, times=datetime(2026, 2, 1)):
+            ...     print(found.fragment.decode())
+            <late id="7"/>
+            >>> len(registry.deliver(message, times=datetime(2026, 1, 1)))
+            0
         """
         if isinstance(messages, bytes | str | bytearray | memoryview):
             ids = None if message_ids is None else [message_ids]
-            return self._deliver([messages], ids, done).deliveries(0)
-        return self._deliver(messages, message_ids, done)
+            return self._deliver([messages], ids, done, times).deliveries(0)
+        return self._deliver(messages, message_ids, done, times)
 
     def find(
         self,
@@ -489,15 +507,20 @@ expected
                 yield found
 
     def _deliver(
-        self, messages: Messages, message_ids: object, done: Sequence[int]
+        self,
+        messages: Messages,
+        message_ids: object,
+        done: Sequence[int],
+        times: MessageTimes | None,
     ) -> DeliveryBatch:
         column = message_column(messages)
         whole = column.whole
         ids = MessageIds(whole, message_ids)
         errors = {**ids.errors, **column.refusals}
         whole = without_messages(whole, ids.errors)
+        at = micros_of(times, len(whole))
         with self._turns.shared():
-            answer = self._backend.process(whole, encoding=column.encoding, done=done)
+            answer = self._backend.process(whole, encoding=column.encoding, done=done, times=at)
             version = self._set_version.of_batch()
         return DeliveryBatch(answer, ids, version, errors, delivery_ids)
 

@@ -120,8 +120,15 @@ class Answerer:
             {} if self._snapshot else dict(zip(self.query_ids.to_pylist(), count(), strict=False))
         )
 
-    def answer(self, batch: pa.RecordBatch, *, with_matches: bool) -> list[MicroBatchAnswer]:
+    def answer(
+        self, batch: pa.RecordBatch, *, with_matches: bool, times: pa.Array | None = None
+    ) -> list[MicroBatchAnswer]:
         """Match the messages of a batch, schema `schemas.SOURCE`.
+
+        Args:
+            batch: Messages.
+            with_matches: Whether the lists of queries are wanted.
+            times: When each was, which is what `current-dateTime()` says; None for now.
 
         Returns:
             One answer or, where there are many results, several, in the order of the messages.
@@ -132,8 +139,11 @@ class Answerer:
         answers, start, rows = [], 0, 64
         while start < len(batch):
             part = batch.slice(start, rows)
+            at = None if times is None else times.slice(start, rows)
             start += len(part)
-            found = self._registry.deliver(part.column("message"), part.column("message_id"))
+            found = self._registry.deliver(
+                part.column("message"), part.column("message_id"), times=at
+            )
             answers.append(self._results(part, found, with_matches))
             # As many messages at a time as give about so many results.
             rows = max(1, min(len(part) * RESULTS_AT_ONCE // max(len(found), 1), 4 * rows))

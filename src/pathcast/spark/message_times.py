@@ -51,6 +51,11 @@ class MessageTimes:
     namespaces: Sequence[tuple[str, str]]
     limits: Limits
 
+    @property
+    def is_path(self) -> bool:
+        """Whether messages have to be read for their times."""
+        return is_path(self.time)
+
     def check(self) -> None:
         """Returns if the path can be evaluated.
 

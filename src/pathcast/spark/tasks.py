@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING, Final, Generic, TypeVar
 import pyarrow as pa
 
 from pathcast.errors import PathcastError
+from pathcast.spark import schemas
 from pathcast.spark.answering import Answerer
 from pathcast.spark.generations import Generation
 from pathcast.spark.schemas import OutputName
@@ -163,7 +164,10 @@ class _Run(Generic[UnitT]):
 
     def _batch(self, batch: pa.RecordBatch, file: str | None) -> None:
         report, start = self._report, 0
-        for answer in self._answerer.answer(batch, with_matches=self._layout.writes("matches")):
+        answers = self._answerer.answer(
+            batch, with_matches=self._layout.writes("matches"), times=self._times(batch)
+        )
+        for answer in answers:
             self._clock.lap("answer")
             part = batch.slice(start, len(answer.message_ids))
             start += len(part)
@@ -178,6 +182,14 @@ class _Run(Generic[UnitT]):
             for _, letters in answer.letters:
                 self._letters.add(letters, file)
             self._clock.lap("write")
+
+    def _times(self, batch: pa.RecordBatch) -> pa.Array:
+        """When messages were: as their column says, else when the micro-batch was begun."""
+        begun = pa.scalar(self._task.target.processed_us, schemas.TIME)
+        times = self._task.times
+        if times is None or times.is_path:
+            return pa.repeat(begun, len(batch))
+        return times.of(batch).fill_null(begun)
 
 
 class Clock:

@@ -1,6 +1,8 @@
 //! The functions of both languages: the core library (XPath 1.0, 4), and more for programs (XQuery 1.0 and XPath 2.0
 //! Functions and Operators). Names, arguments, types.
 
+use crate::language::types::Type;
+
 /// Type of an XPath; known before evaluation, as there are no variables.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {
@@ -22,18 +24,34 @@ pub enum Function {
     Avg,
     Boolean,
     Ceiling,
+    CodepointsToString,
     Compare,
     Concat,
     Contains,
     Count,
+    CurrentDate,
+    CurrentDateTime,
+    CurrentTime,
     Data,
+    DateTime,
+    DayFromDate,
+    DayFromDateTime,
+    DaysFromDuration,
     DistinctValues,
     Empty,
+    EncodeForUri,
     EndsWith,
     Exists,
     False,
     Floor,
+    Head,
+    HoursFromDateTime,
+    HoursFromDuration,
+    HoursFromTime,
     Id,
+    ImplicitTimezone,
+    IndexOf,
+    InsertBefore,
     Lang,
     Last,
     LocalName,
@@ -41,26 +59,47 @@ pub enum Function {
     Matches,
     Max,
     Min,
+    MinutesFromDateTime,
+    MinutesFromDuration,
+    MinutesFromTime,
+    MonthFromDate,
+    MonthFromDateTime,
+    MonthsFromDuration,
     Name,
     NamespaceUri,
     NormalizeSpace,
     Not,
     Number,
     Position,
+    Remove,
     Replace,
+    Reverse,
     Round,
+    RoundHalfToEven,
+    SecondsFromDateTime,
+    SecondsFromDuration,
+    SecondsFromTime,
     StartsWith,
     String,
     StringJoin,
     StringLength,
+    StringToCodepoints,
+    Subsequence,
     Substring,
     SubstringAfter,
     SubstringBefore,
     Sum,
+    Tail,
+    TimezoneFromDate,
+    TimezoneFromDateTime,
+    TimezoneFromTime,
     Tokenize,
     Translate,
     True,
     UpperCase,
+    YearFromDate,
+    YearFromDateTime,
+    YearsFromDuration,
 }
 
 impl Function {
@@ -98,24 +137,57 @@ impl Function {
     /// Whether XPath 1.0 has it.
     pub(crate) fn is_in_xpath(self) -> bool {
         use Function::*;
-        !matches!(
+        matches!(
             self,
-            Abs | Avg
-                | Compare
-                | Data
-                | DistinctValues
-                | Empty
-                | EndsWith
-                | Exists
-                | LowerCase
-                | Matches
-                | Max
-                | Min
-                | Replace
-                | StringJoin
-                | Tokenize
-                | UpperCase
+            Boolean
+                | Ceiling
+                | Concat
+                | Contains
+                | Count
+                | False
+                | Floor
+                | Id
+                | Lang
+                | Last
+                | LocalName
+                | Name
+                | NamespaceUri
+                | NormalizeSpace
+                | Not
+                | Number
+                | Position
+                | Round
+                | StartsWith
+                | String
+                | StringLength
+                | Substring
+                | SubstringAfter
+                | SubstringBefore
+                | Sum
+                | Translate
+                | True
         )
+    }
+
+    /// Whether it gives items of an argument as they are.
+    pub(crate) fn gives_argument(self, at: usize) -> bool {
+        use Function::*;
+        match self {
+            Head | Remove | Reverse | Subsequence | Tail => at == 0,
+            InsertBefore => at != 1,
+            _ => false,
+        }
+    }
+
+    /// The part of a date, a time or a duration that it gives, and of which type that is.
+    pub(crate) fn component(self) -> Option<(&'static str, Type)> {
+        let (part, of) = self.name().split_once("-from-")?;
+        let of = match (part, of) {
+            ("years" | "months", "duration") => Type::YearMonthDuration,
+            (_, "duration") => Type::DayTimeDuration,
+            (_, of) => Type::of_name(of)?,
+        };
+        Some((part, of))
     }
 }
 
@@ -139,23 +211,39 @@ const fn signature(
 }
 
 /// All of them, by name.
-static SIGNATURES: [Signature; 43] = [
+static SIGNATURES: [Signature; 80] = [
     signature("abs", Function::Abs, (1, 1), Kind::Number),
     signature("avg", Function::Avg, (1, 1), Kind::Number),
     signature("boolean", Function::Boolean, (1, 1), Kind::Boolean),
     signature("ceiling", Function::Ceiling, (1, 1), Kind::Number),
+    signature("codepoints-to-string", Function::CodepointsToString, (1, 1), Kind::String),
     signature("compare", Function::Compare, (2, 3), Kind::Number),
     signature("concat", Function::Concat, (2, usize::MAX), Kind::String),
     signature("contains", Function::Contains, (2, 3), Kind::Boolean),
     signature("count", Function::Count, (1, 1), Kind::Number),
+    signature("current-date", Function::CurrentDate, (0, 0), Kind::Number),
+    signature("current-dateTime", Function::CurrentDateTime, (0, 0), Kind::Number),
+    signature("current-time", Function::CurrentTime, (0, 0), Kind::Number),
     signature("data", Function::Data, (1, 1), Kind::Number),
+    signature("dateTime", Function::DateTime, (2, 2), Kind::Number),
+    signature("day-from-date", Function::DayFromDate, (1, 1), Kind::Number),
+    signature("day-from-dateTime", Function::DayFromDateTime, (1, 1), Kind::Number),
+    signature("days-from-duration", Function::DaysFromDuration, (1, 1), Kind::Number),
     signature("distinct-values", Function::DistinctValues, (1, 1), Kind::Number),
     signature("empty", Function::Empty, (1, 1), Kind::Boolean),
+    signature("encode-for-uri", Function::EncodeForUri, (1, 1), Kind::String),
     signature("ends-with", Function::EndsWith, (2, 3), Kind::Boolean),
     signature("exists", Function::Exists, (1, 1), Kind::Boolean),
     signature("false", Function::False, (0, 0), Kind::Boolean),
     signature("floor", Function::Floor, (1, 1), Kind::Number),
+    signature("head", Function::Head, (1, 1), Kind::Number),
+    signature("hours-from-dateTime", Function::HoursFromDateTime, (1, 1), Kind::Number),
+    signature("hours-from-duration", Function::HoursFromDuration, (1, 1), Kind::Number),
+    signature("hours-from-time", Function::HoursFromTime, (1, 1), Kind::Number),
     signature("id", Function::Id, (1, 1), Kind::Nodes),
+    signature("implicit-timezone", Function::ImplicitTimezone, (0, 0), Kind::Number),
+    signature("index-of", Function::IndexOf, (2, 2), Kind::Number),
+    signature("insert-before", Function::InsertBefore, (3, 3), Kind::Number),
     signature("lang", Function::Lang, (1, 1), Kind::Boolean),
     signature("last", Function::Last, (0, 0), Kind::Number),
     signature("local-name", Function::LocalName, (0, 1), Kind::String),
@@ -163,26 +251,47 @@ static SIGNATURES: [Signature; 43] = [
     signature("matches", Function::Matches, (2, 3), Kind::Boolean),
     signature("max", Function::Max, (1, 1), Kind::Number),
     signature("min", Function::Min, (1, 1), Kind::Number),
+    signature("minutes-from-dateTime", Function::MinutesFromDateTime, (1, 1), Kind::Number),
+    signature("minutes-from-duration", Function::MinutesFromDuration, (1, 1), Kind::Number),
+    signature("minutes-from-time", Function::MinutesFromTime, (1, 1), Kind::Number),
+    signature("month-from-date", Function::MonthFromDate, (1, 1), Kind::Number),
+    signature("month-from-dateTime", Function::MonthFromDateTime, (1, 1), Kind::Number),
+    signature("months-from-duration", Function::MonthsFromDuration, (1, 1), Kind::Number),
     signature("name", Function::Name, (0, 1), Kind::String),
     signature("namespace-uri", Function::NamespaceUri, (0, 1), Kind::String),
     signature("normalize-space", Function::NormalizeSpace, (0, 1), Kind::String),
     signature("not", Function::Not, (1, 1), Kind::Boolean),
     signature("number", Function::Number, (0, 1), Kind::Number),
     signature("position", Function::Position, (0, 0), Kind::Number),
+    signature("remove", Function::Remove, (2, 2), Kind::Number),
     signature("replace", Function::Replace, (3, 4), Kind::String),
+    signature("reverse", Function::Reverse, (1, 1), Kind::Number),
     signature("round", Function::Round, (1, 1), Kind::Number),
+    signature("round-half-to-even", Function::RoundHalfToEven, (1, 2), Kind::Number),
+    signature("seconds-from-dateTime", Function::SecondsFromDateTime, (1, 1), Kind::Number),
+    signature("seconds-from-duration", Function::SecondsFromDuration, (1, 1), Kind::Number),
+    signature("seconds-from-time", Function::SecondsFromTime, (1, 1), Kind::Number),
     signature("starts-with", Function::StartsWith, (2, 3), Kind::Boolean),
     signature("string", Function::String, (0, 1), Kind::String),
     signature("string-join", Function::StringJoin, (1, 2), Kind::String),
     signature("string-length", Function::StringLength, (0, 1), Kind::Number),
+    signature("string-to-codepoints", Function::StringToCodepoints, (1, 1), Kind::Number),
+    signature("subsequence", Function::Subsequence, (2, 3), Kind::Number),
     signature("substring", Function::Substring, (2, 3), Kind::String),
     signature("substring-after", Function::SubstringAfter, (2, 2), Kind::String),
     signature("substring-before", Function::SubstringBefore, (2, 2), Kind::String),
     signature("sum", Function::Sum, (1, 1), Kind::Number),
+    signature("tail", Function::Tail, (1, 1), Kind::Number),
+    signature("timezone-from-date", Function::TimezoneFromDate, (1, 1), Kind::Number),
+    signature("timezone-from-dateTime", Function::TimezoneFromDateTime, (1, 1), Kind::Number),
+    signature("timezone-from-time", Function::TimezoneFromTime, (1, 1), Kind::Number),
     signature("tokenize", Function::Tokenize, (1, 3), Kind::String),
     signature("translate", Function::Translate, (3, 3), Kind::String),
     signature("true", Function::True, (0, 0), Kind::Boolean),
     signature("upper-case", Function::UpperCase, (1, 1), Kind::String),
+    signature("year-from-date", Function::YearFromDate, (1, 1), Kind::Number),
+    signature("year-from-dateTime", Function::YearFromDateTime, (1, 1), Kind::Number),
+    signature("years-from-duration", Function::YearsFromDuration, (1, 1), Kind::Number),
 ];
 
 /// The function of a name.
@@ -197,7 +306,7 @@ pub(crate) fn find_in_xpath(name: &str) -> Option<&'static Signature> {
 }
 
 /// Functions of the standard library that are refused by name; by name, bytes compared.
-static REFUSED: [&str; 108] = [
+static REFUSED: [&str; 71] = [
     "QName",
     "adjust-date-to-timezone",
     "adjust-dateTime-to-timezone",
@@ -207,22 +316,13 @@ static REFUSED: [&str; 108] = [
     "available-environment-variables",
     "base-uri",
     "codepoint-equal",
-    "codepoints-to-string",
     "collection",
     "contains-token",
-    "current-date",
-    "current-dateTime",
-    "current-time",
-    "dateTime",
-    "day-from-date",
-    "day-from-dateTime",
-    "days-from-duration",
     "deep-equal",
     "default-collation",
     "doc-available",
     "document-uri",
     "element-with-id",
-    "encode-for-uri",
     "environment-variable",
     "error",
     "escape-html-uri",
@@ -242,26 +342,13 @@ static REFUSED: [&str; 108] = [
     "function-name",
     "generate-id",
     "has-children",
-    "head",
-    "hours-from-dateTime",
-    "hours-from-duration",
-    "hours-from-time",
     "idref",
-    "implicit-timezone",
     "in-scope-prefixes",
-    "index-of",
     "innermost",
-    "insert-before",
     "iri-to-uri",
     "json-doc",
     "json-to-xml",
     "local-name-from-QName",
-    "minutes-from-dateTime",
-    "minutes-from-duration",
-    "minutes-from-time",
-    "month-from-date",
-    "month-from-dateTime",
-    "months-from-duration",
     "namespace-uri-for-prefix",
     "namespace-uri-from-QName",
     "nilled",
@@ -276,24 +363,12 @@ static REFUSED: [&str; 108] = [
     "path",
     "prefix-from-QName",
     "put",
-    "remove",
     "resolve-QName",
     "resolve-uri",
-    "reverse",
     "root",
-    "round-half-to-even",
-    "seconds-from-dateTime",
-    "seconds-from-duration",
-    "seconds-from-time",
     "serialize",
     "sort",
     "static-base-uri",
-    "string-to-codepoints",
-    "subsequence",
-    "tail",
-    "timezone-from-date",
-    "timezone-from-dateTime",
-    "timezone-from-time",
     "trace",
     "transform",
     "unordered",
@@ -302,11 +377,18 @@ static REFUSED: [&str; 108] = [
     "unparsed-text-lines",
     "uri-collection",
     "xml-to-json",
-    "year-from-date",
-    "year-from-dateTime",
-    "years-from-duration",
     "zero-or-one",
 ];
+
+/// The functions of the standard library that are refused by their names.
+pub fn refused() -> &'static [&'static str] {
+    &REFUSED
+}
+
+/// The functions that programs may call, by name: the fewest and the most arguments.
+pub fn called() -> impl Iterator<Item = (&'static str, usize, usize)> {
+    SIGNATURES.iter().map(|found| (found.name, found.arguments_min, found.arguments_max))
+}
 
 /// Whether a function of the standard library is refused by its name.
 pub(crate) fn is_refused(name: &str) -> bool {
@@ -320,6 +402,7 @@ pub(crate) fn is_refused_with(function: Function, given: usize) -> bool {
         (function, given),
         (SubstringBefore | SubstringAfter, 3)
             | (DistinctValues | Min | Max | Sum | Id | Lang | Round, 2)
+            | (IndexOf, 3)
             | (Data, 0)
     )
 }

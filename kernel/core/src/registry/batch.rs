@@ -24,14 +24,21 @@ pub trait Messages: Sync {
     fn get(&self, at: usize) -> Option<&[u8]>;
     /// Bytes of all messages.
     fn bytes(&self) -> usize;
-    /// Encoding of all messages, where the caller knows it.
-    fn encoding(&self) -> Option<&str> {
-        None
+    /// How a message came.
+    fn arrival(&self, _at: usize) -> Arrival<'_> {
+        Arrival::default()
     }
-    /// How many of the steps of subscriptions were done to a message before, in customised delivery.
-    fn done(&self, _at: usize) -> usize {
-        0
-    }
+}
+
+/// What is known of a message besides its bytes.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Arrival<'m> {
+    /// Its encoding, where the caller knows it.
+    pub encoding: Option<&'m str>,
+    /// How many of the steps of subscriptions were done to it before, in customised delivery.
+    pub done: usize,
+    /// When it was: microseconds since the beginning of 1970, UTC.
+    pub time: i64,
 }
 
 /// What came of a batch.

@@ -12,6 +12,7 @@ use pathcast_core::engine::verdicts::Verdict;
 use pathcast_core::language::choice::Language;
 use pathcast_core::language::edits::{Edit, EditStep};
 use pathcast_core::language::xquery::Program;
+use pathcast_core::registry::batch::Arrival;
 use pathcast_core::registry::delivery::dissemination::{
     Deliver, Dissemination, Entry, NotTaken, Steps,
 };
@@ -60,7 +61,7 @@ fn served(
     message: &str,
 ) -> BTreeMap<String, Vec<String>> {
     let mut out = Output::default();
-    worker.serve(target, message.as_bytes(), None, 0, &mut out).expect("a good message");
+    worker.serve(target, message.as_bytes(), Arrival::default(), &mut out).expect("a good message");
     assert_eq!(out.verdicts, [], "{message}");
     assert!(out.deliveries.is_sorted_by_key(|d| (d.subscription, d.result)));
     let ids = target.state().entries();
@@ -346,7 +347,9 @@ fn a_message_that_leads_from_everywhere_to_everywhere_is_given_up_for_those_conc
     let mut out = Output::default();
     let wide = "<r>{for $x in //* where $x//a return $x//*}</r>";
     subscribe(&target, "wider", wide, Deliver::Fragment).expect("new");
-    worker.serve(&target, message.as_bytes(), None, 0, &mut out).expect("a good message");
+    worker
+        .serve(&target, message.as_bytes(), Arrival::default(), &mut out)
+        .expect("a good message");
     let undecided: Vec<u32> = out.verdicts.iter().map(|&(number, _)| number).collect();
     assert_eq!((undecided, out.deliveries.len()), (vec![0, 2], 0));
     assert!(out.verdicts.iter().all(|(_, verdict)| *verdict == Verdict::OverBudget));
@@ -365,7 +368,9 @@ fn results_that_are_too_long_are_a_verdict_of_their_own() {
     let message = format!("{}<b/>{}", "<a>".repeat(90), "</a>".repeat(90));
     let mut worker = Worker::new(Options { result_bytes_max: 5000, ..options() });
     let mut out = Output::default();
-    worker.serve(&target, message.as_bytes(), None, 0, &mut out).expect("a good message");
+    worker
+        .serve(&target, message.as_bytes(), Arrival::default(), &mut out)
+        .expect("a good message");
     assert_eq!(out.verdicts, [(0, Verdict::TooLong { bytes_max: 5000 })]);
     assert_eq!(out.deliveries.len(), 1);
     assert_eq!(out.fragments.bytes, b"<r><b/></r>");

@@ -4,6 +4,7 @@ use super::generated::{Random, message, subscription};
 use super::snapshot_file::{File, Section, sections};
 use super::{options, series};
 use pathcast_core::language::choice::Language;
+use pathcast_core::registry::batch::Arrival;
 use pathcast_core::registry::delivery::dissemination::{
     Deliver, Dissemination, Entry, Explained, NotFrozen, Steps,
 };
@@ -87,7 +88,7 @@ fn built(all: &BTreeMap<String, Asked>) -> Dissemination {
 /// Id -> what is delivered of a message, and ids with a verdict.
 fn served(target: &Dissemination, message: &str) -> BTreeMap<String, Vec<Option<String>>> {
     let (mut worker, mut out) = (Worker::new(options()), Output::default());
-    worker.serve(target, message.as_bytes(), None, 0, &mut out).expect("a good message");
+    worker.serve(target, message.as_bytes(), Arrival::default(), &mut out).expect("a good message");
     let ids = target.state().entries();
     let id_of = |number: u32| {
         let mut id = String::new();
@@ -109,9 +110,15 @@ fn served(target: &Dissemination, message: &str) -> BTreeMap<String, Vec<Option<
     }
     let (mut numbers, mut undecided) = (Vec::new(), Vec::new());
     worker
-        .match_message(target.into(), message.as_bytes(), (None, 0), &mut numbers, |number, _| {
-            undecided.push(number);
-        })
+        .match_message(
+            target.into(),
+            message.as_bytes(),
+            Arrival::default(),
+            &mut numbers,
+            |number, _| {
+                undecided.push(number);
+            },
+        )
         .expect("a good message");
     numbers.append(&mut undecided);
     let mut matched: Vec<String> = numbers.into_iter().map(id_of).collect();

@@ -22,6 +22,7 @@ use pathcast_core::language::query::{
 use pathcast_core::language::reader::{read_canonical, read_query};
 use pathcast_core::language::xpath::Expression;
 use pathcast_core::language::xquery::Program;
+use pathcast_core::registry::batch::Arrival;
 use pathcast_core::registry::delivery::dissemination::{Dissemination, State};
 use pathcast_core::registry::delivery::worker::{Target, Worker};
 use pathcast_core::registry::snapshot::{NamespaceMap, QueryRecord};
@@ -364,7 +365,8 @@ fn found(
     for _ in 0..2 {
         let mut numbers = Vec::new();
         let undecided = |_, _| ();
-        let matched = worker.match_message(target, message, (None, 0), &mut numbers, undecided);
+        let matched =
+            worker.match_message(target, message, Arrival::default(), &mut numbers, undecided);
         matched.expect("let in before");
         let mut ids = Vec::new();
         index.state().entries().for_each(numbers.into_iter(), |id| ids.push(id.to_owned()));

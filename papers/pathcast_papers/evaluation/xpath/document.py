@@ -67,11 +67,13 @@ class Document:
 
     Args:
         tree: The message, with details.
+        time: When it was: microseconds since the beginning of 1970, UTC.
 
     Cost: one pass over the nodes.
     """
 
-    def __init__(self, tree: MessageTree) -> None:
+    def __init__(self, tree: MessageTree, time: int = 0) -> None:
+        self.time = time
         if tree.details is None:
             raise ValueError("the tree was parsed without details")
         self.tree = tree

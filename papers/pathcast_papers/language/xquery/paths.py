@@ -354,7 +354,7 @@ class Paths(NodeTests):
                 raise self.unsupported(f"the function {local}()", offset, for_refused(local))
             if local in ("typeswitch", "switch", "function"):
                 raise self.unsupported(f"{local} ()", offset)
-        meant = suggestions.nearest(local, [*ARGUMENT_COUNTS, *NODE_KINDS])
+        meant = suggestions.nearest(local, [*sorted(ARGUMENT_COUNTS), *NODE_KINDS])
         raise self.error(
             "XPST0017",
             offset,
@@ -479,6 +479,10 @@ class Paths(NodeTests):
             return Literal(1, LiteralKind.INTEGER, offset)
         if function == "string-join" and len(arguments) == 1:
             arguments = (*arguments, Literal("", LiteralKind.STRING, offset))
+        if function == "tokenize" and len(arguments) == 1:
+            words = arguments[0]
+            if not (isinstance(words, Call) and words.function == "normalize-space"):
+                arguments = (Call("normalize-space", arguments, offset),)
         self.check_text_arguments(function, arguments, offset)
         return Call(function, arguments, offset)
 

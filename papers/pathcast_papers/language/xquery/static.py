@@ -22,6 +22,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from enum import IntFlag
+from types import MappingProxyType
 from typing import Final
 
 from pathcast_papers.language.xquery.dependence import Dependences
@@ -88,10 +89,21 @@ _BOOLEAN_FUNCTIONS: Final = frozenset(
         "true",
     }
 )
+_GIVEN: Final = MappingProxyType(
+    {
+        **dict.fromkeys(("head", "remove", "reverse", "subsequence", "tail"), (0,)),
+        "insert-before": (0, 2),
+    }
+)
+"""Functions that give items of arguments as they are -> places of these."""
 _ATOMS_OF: Final = frozenset({"data", "distinct-values", "min", "max"})
 """Functions that give values of their argument."""
 _ONE_ATOM: Final = _BOOLEAN_FUNCTIONS | frozenset(
-    {"concat", "count", "number", "replace", "string", "string-join", "string-length", "sum"}
+    {
+        *("concat", "count", "number", "replace", "string", "string-join", "string-length", "sum"),
+        *("codepoints-to-string", "current-date", "current-dateTime", "current-time"),
+        *("encode-for-uri", "implicit-timezone"),
+    }
 )
 """Functions that give one value whatever they are given."""
 _BUILT: Final = "the value of a constructed element"
@@ -297,6 +309,14 @@ class _Checker:
         self.context = outer
 
     def call(self, expr: Call) -> Items:
+        if expr.function in _GIVEN:
+            found = Items.NONE
+            for place, argument in enumerate(expr.arguments):
+                if place in _GIVEN[expr.function]:
+                    found |= self.items(argument)
+                else:
+                    self.value(argument)
+            return found
         if expr.function in _COUNTING:
             self.together(expr.arguments)
         elif expr.function in _NODE_FUNCTIONS:

@@ -42,6 +42,7 @@ from pathcast_papers.message_broker.xquery.items import (
     promoted,
     string,
 )
+from pathcast_papers.message_broker.xquery.sequences import CHOSEN, component, current
 
 if TYPE_CHECKING:
     from pathcast_papers.message_broker.xquery.evaluator import Evaluator
@@ -75,6 +76,8 @@ def call(evaluator: Evaluator, expr: Call, context: DynamicContext) -> Items:
     match expr.function:
         case "true" | "false":
             return (boolean(expr.function == "true"),)
+        case "current-dateTime" | "current-date" | "current-time" | "implicit-timezone":
+            return current(evaluator.document.time, expr.function)
         case "position" | "last" if context.focus is None:
             return (integer(1),)
         case "position" if context.focus is not None:
@@ -87,6 +90,10 @@ def call(evaluator: Evaluator, expr: Call, context: DynamicContext) -> Items:
             return (boolean(evaluator.is_true(expr.arguments[0], context)),)
     arguments = [evaluator.value(each, context) for each in expr.arguments]
     name = expr.function
+    if name in CHOSEN:
+        return CHOSEN[name](evaluator, *arguments)
+    if "-from-" in name:
+        return component(evaluator, name, arguments[0])
     if name in ("matches", "replace", "tokenize"):
         return _of_pattern(evaluator, name, arguments)
     if name == "compare":

@@ -11,43 +11,28 @@ from __future__ import annotations
 from types import MappingProxyType
 from typing import Final
 
+from pathcast.boundary import native
 from pathcast.query.functions import ARGUMENT_COUNTS as XPATH_ARGUMENT_COUNTS
 from pathcast.query.functions import arguments_expected as xpath_arguments_expected
 
 FUNCTION_NAMESPACE: Final = "http://www.w3.org/2005/xpath-functions"
 """What the prefix `fn` stands for."""
 
-ADDED_ARGUMENT_COUNTS: Final = MappingProxyType(
+_MANY: Final = 1 << 16
+
+_COUNTS: Final = MappingProxyType(
     {
-        "exists": (1, 1),
-        "empty": (1, 1),
-        "data": (1, 1),
-        "avg": (1, 1),
-        "min": (1, 1),
-        "max": (1, 1),
-        "distinct-values": (1, 1),
-        "string-join": (1, 2),
-        "ends-with": (2, 3),
-        "upper-case": (1, 1),
-        "lower-case": (1, 1),
-        "abs": (1, 1),
-        "compare": (2, 3),
-        "matches": (2, 3),
-        "replace": (3, 4),
-        "tokenize": (1, 3),
+        name: (fewest, _MANY if most is None else most)
+        for name, fewest, most in native.xquery_functions()
     }
+)
+
+ADDED_ARGUMENT_COUNTS: Final = MappingProxyType(
+    {name: counts for name, counts in _COUNTS.items() if name not in XPATH_ARGUMENT_COUNTS}
 )
 """Functions beyond XPath 1.0: name -> fewest and most arguments."""
 
-ARGUMENT_COUNTS: Final = MappingProxyType(
-    {
-        **XPATH_ARGUMENT_COUNTS,
-        **ADDED_ARGUMENT_COUNTS,
-        # With a collation.
-        "contains": (2, 3),
-        "starts-with": (2, 3),
-    }
-)
+ARGUMENT_COUNTS: Final = MappingProxyType({**XPATH_ARGUMENT_COUNTS, **_COUNTS})
 """Every function: name -> fewest and most arguments."""
 
 REFUSED_ARGUMENTS: Final = MappingProxyType(
@@ -62,6 +47,7 @@ REFUSED_ARGUMENTS: Final = MappingProxyType(
                 ("max", 2),
             )
         },
+        ("index-of", 3): "a collation in index-of()",
         ("sum", 2): "the value of sum() for no items",
         ("id", 2): "the node of id()",
         ("lang", 2): "the node of lang()",

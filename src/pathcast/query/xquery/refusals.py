@@ -287,7 +287,9 @@ def _function(text: str, offset: int, details: _Details) -> Sentence:
 
 def _no_function(text: str, offset: int, details: _Details) -> Sentence:
     written, local = _words(details)
-    meant = suggestions.nearest(local, [*ARGUMENT_COUNTS, *(kind.value for kind in NodeKind)])
+    meant = suggestions.nearest(
+        local, [*sorted(ARGUMENT_COUNTS), *(kind.value for kind in NodeKind)]
+    )
     return Sentence(
         f"there is no function {written}()", f"did you mean {meant}()?" if meant else None
     )

@@ -17,7 +17,9 @@ use crate::engine::evaluate::document::Node;
 use crate::engine::evaluate::path_machine::{PathMachine, put_in_order};
 use crate::language::arithmetic::Arithmetic;
 use crate::language::functions::Function;
+use crate::language::moments::Moment;
 use crate::language::strings;
+use crate::language::types::Type;
 use crate::language::xpath::List;
 use crate::language::xquery::syntax::{ExprId, Number};
 use memchr::memmem;
@@ -74,12 +76,41 @@ impl<'r> Evaluator<'r, '_> {
                     _ => number.absolute(),
                 })
             }
+            Head | Tail | Reverse | Remove | InsertBefore | Subsequence => {
+                return self.choose(function, arguments);
+            }
+            IndexOf => return self.index_of(arguments),
+            StringToCodepoints => return self.codepoints(arguments[0]),
+            CodepointsToString => self.text_of_codepoints(arguments[0])?,
+            EncodeForUri => self.encoded(arguments[0])?,
+            CurrentDate | CurrentDateTime | CurrentTime | ImplicitTimezone | DateTime
+            | RoundHalfToEven => {
+                let found = match function {
+                    CurrentDate => self.current(Type::Date),
+                    CurrentDateTime => self.current(Type::DateTime),
+                    CurrentTime => self.current(Type::Time),
+                    // UTC.
+                    ImplicitTimezone => Moment::of_micros(0).timezone().map(Item::Moment),
+                    DateTime => self.date_with_time(arguments)?,
+                    _ => self.rounded_to_even(arguments)?,
+                };
+                match found {
+                    Some(item) => item,
+                    None => return Ok(()),
+                }
+            }
             Sum | Avg => match self.total(function, arguments[0])? {
                 Some(total) => total,
                 None => return Ok(()),
             },
             Data | DistinctValues | Min | Max | Id => {
                 return self.of_sequence(function, arguments[0]);
+            }
+            // The others give a part of a date, a time or a duration.
+            _ => {
+                let Some(component) = function.component() else { return Ok(()) };
+                let Some(item) = self.component(component, arguments[0])? else { return Ok(()) };
+                item
             }
         };
         self.push(item);
@@ -101,7 +132,7 @@ impl<'r> Evaluator<'r, '_> {
     }
 
     /// The first item of an argument as text, charged as text that is gone through.
-    fn argument_text(&mut self, id: ExprId) -> Run<Text> {
+    pub(super) fn argument_text(&mut self, id: ExprId) -> Run<Text> {
         let Some(item) = self.first(id)? else {
             return Ok(Text::EMPTY);
         };

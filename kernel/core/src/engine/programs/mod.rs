@@ -17,6 +17,7 @@ mod nodes;
 mod numbers;
 mod order;
 mod run;
+mod sequences;
 mod session;
 mod sink;
 mod truth;

@@ -110,6 +110,30 @@ impl Number {
         self.rounded(round)
     }
 
+    /// The nearest number with so many digits after the point, of two the even one.
+    pub(super) fn to_even(self, digits: f64) -> Number {
+        // A double has no more than some 300 digits on either side.
+        let digits = digits.clamp(-330.0, 330.0) as i32;
+        let power: f64 = format!("1e{}", -digits).parse().unwrap_or(f64::INFINITY);
+        match self {
+            Number::Integer(_) if digits >= 0 => self,
+            Number::Integer(_) if digits < -18 => Number::Integer(0),
+            Number::Integer(value) => {
+                let power = 10_i128.pow(-digits as u32);
+                let (whole, rest) =
+                    (i128::from(value).div_euclid(power), i128::from(value).rem_euclid(power));
+                let is_up = rest * 2 > power || (rest * 2 == power && whole % 2 != 0);
+                Number::whole((whole + i128::from(is_up)) * power)
+            }
+            _ => self.rounded(|value| match digits {
+                _ if !value.is_finite() => value,
+                0.. => format!("{value:.0$}", digits as usize).parse().unwrap_or(value),
+                _ if power.is_infinite() => value * 0.0,
+                _ => (value / power).round_ties_even() * power,
+            }),
+        }
+    }
+
     fn rounded(self, by: impl Fn(f64) -> f64) -> Number {
         match self {
             Number::Integer(_) => self,

@@ -36,6 +36,8 @@ const TEXT_MAX: usize = 1 << 30;
 /// What runs work with; keeps its memory.
 #[derive(Debug, Default)]
 pub(super) struct State {
+    /// When the message was: microseconds since the beginning of 1970, UTC.
+    pub(crate) time: i64,
     /// Values under way; a sequence is a run of it.
     pub(crate) stack: Vec<Item>,
     /// Computed text.
@@ -63,7 +65,7 @@ impl State {
             || self.events.capacity() > KEPT_MAX
         {
             let ids = std::mem::take(&mut self.ids);
-            *self = State { ids, ..State::default() };
+            *self = State { ids, time: self.time, ..State::default() };
         }
         self.stack.clear();
         self.text.clear();

@@ -27,6 +27,11 @@ impl Scratch {
     pub(crate) fn put(&mut self, put: Put) {
         self.output.put = put;
     }
+
+    /// When the messages were that are run over from here on: microseconds since the beginning of 1970, UTC.
+    pub fn at(&mut self, time: i64) {
+        self.state.time = time;
+    }
 }
 
 /// Runs over one message.

@@ -64,12 +64,16 @@ impl Necessary<'_> {
             Expr::InstanceOf { occurrence, operand, .. } if !occurrence.allows(0) => {
                 self.gives_unknown(operand, scope, context)
             }
-            // A node makes a sequence true.
-            _ => self.each(id, scope, context, &|_, item| match item {
-                Item::Node { is_value: false, .. } => Formula::True,
-                _ => Formula::Unknown,
-            }),
+            _ => self.truth_of_items(id, scope, context),
         }
+    }
+
+    /// A sequence as a condition: a node makes it true.
+    fn truth_of_items(&mut self, id: ExprId, scope: Scope<'_>, context: Item) -> Formula {
+        self.each(id, scope, context, &|_, item| match item {
+            Item::Node { is_value: false, .. } => Formula::True,
+            _ => Formula::Unknown,
+        })
     }
 
     /// A call as a condition.
@@ -111,6 +115,7 @@ impl Necessary<'_> {
                 let part = literal(part);
                 self.of_text(whole, scope, context, &|value| call(name, vec![value, part.clone()]))
             }
+            _ if function.gives_argument(0) => self.truth_of_items(id, scope, context),
             (_, &[argument, ..]) if is_false_if_empty(function) => {
                 self.gives_unknown(argument, scope, context)
             }
@@ -364,7 +369,9 @@ fn is_false_if_empty(function: Function) -> bool {
     use Function::*;
     let is_false = matches!(
         function,
-        Count
+        CodepointsToString
+            | Count
+            | EncodeForUri
             | String
             | StringLength
             | NormalizeSpace

@@ -275,6 +275,14 @@ impl<'p> Necessary<'p> {
                     };
                     then(walk, item)
                 }),
+            [_, ..] if function.gives_argument(0) => {
+                let given = arguments.iter().enumerate();
+                let given = given.filter(|&(at, _)| function.gives_argument(at));
+                let ways = given.map(|(_, &given)| self.each(given, scope, context, then));
+                // Some of them, perhaps.
+                let ways = Formula::any_of(ways.collect::<Vec<_>>());
+                Formula::all_of([ways, Formula::Unknown])
+            }
             [argument, ..] if is_empty_if_empty(function) => {
                 let given = self.gives_unknown(argument, scope, context);
                 Formula::all_of([given, then(self, Item::Unknown)])
@@ -409,5 +417,21 @@ struct Flwor<'p> {
 /// Whether a function gives no item for no item.
 pub(super) fn is_empty_if_empty(function: Function) -> bool {
     use Function::*;
-    matches!(function, Data | DistinctValues | Min | Max | Avg | Abs | Floor | Ceiling | Round | Id)
+    let is_empty = matches!(
+        function,
+        Abs | Avg
+            | Ceiling
+            | Data
+            | DateTime
+            | DistinctValues
+            | Floor
+            | Id
+            | IndexOf
+            | Max
+            | Min
+            | Round
+            | RoundHalfToEven
+            | StringToCodepoints
+    );
+    is_empty || function.component().is_some()
 }

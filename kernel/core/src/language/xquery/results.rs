@@ -104,6 +104,11 @@ impl Booleans<'_> {
                 self.may_come_from(body)
             }
             Expr::Call(function, arguments) => match function {
+                _ if function.gives_argument(0) => {
+                    let given = program.list(arguments).iter().enumerate();
+                    let given = given.filter(|&(at, _)| function.gives_argument(at));
+                    given.fold(false, |found, (_, &each)| self.may_come_from(each) || found)
+                }
                 Function::Data | Function::DistinctValues | Function::Min | Function::Max => {
                     program.list(arguments).first().is_some_and(|&each| self.may_come_from(each))
                 }
@@ -127,7 +132,20 @@ fn is_one_atom(program: &Program, id: ExprId) -> bool {
         Expr::Call(function, _) => {
             let gives_one = matches!(
                 function,
-                Concat | Count | Number | Replace | String | StringJoin | StringLength | Sum
+                CodepointsToString
+                    | Concat
+                    | Count
+                    | CurrentDate
+                    | CurrentDateTime
+                    | CurrentTime
+                    | EncodeForUri
+                    | ImplicitTimezone
+                    | Number
+                    | Replace
+                    | String
+                    | StringJoin
+                    | StringLength
+                    | Sum
             );
             gives_one || is_boolean(function)
         }

@@ -146,8 +146,8 @@ impl Pool {
         let work = |worker: &mut Worker, range| {
             let one = |at, message: &[u8], answer: &mut Matched| {
                 let Matched { numbers, undecided, verdicts, .. } = answer;
-                let how = (messages.encoding(), messages.done(at));
-                worker.match_message(target, message, how, numbers, |number, why| match why {
+                let arrival = messages.arrival(at);
+                worker.match_message(target, message, arrival, numbers, |number, why| match why {
                     Verdict::OverBudget => undecided.push((at, number, UsedUp::Query)),
                     Verdict::MessageOverBudget => undecided.push((at, number, UsedUp::Message)),
                     why => verdicts.push((at, number, why)),
@@ -218,7 +218,7 @@ fn serve_run(
             }
         }
         let Some(message) = messages.get(at) else { continue };
-        match worker.serve(target, message, messages.encoding(), messages.done(at), &mut out) {
+        match worker.serve(target, message, messages.arrival(at), &mut out) {
             Ok(()) => answer.take(at, &mut out),
             Err(refusal) => answer.refusals.push((at, refusal)),
         }

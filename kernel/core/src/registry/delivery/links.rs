@@ -6,6 +6,7 @@ use super::serving::{Options, Serving};
 use super::walk::{Came, MessageBudget, Tools, Walk};
 use crate::engine::verdicts::Verdict;
 use crate::language::edits::EditStep;
+use crate::registry::batch::Arrival;
 use crate::xml::parser::Door;
 use std::sync::Arc;
 
@@ -75,7 +76,8 @@ impl Restructurings {
         let budget = MessageBudget::new(message_steps_max, message_result_bytes_max);
         let tools =
             Tools { door: &mut self.door, finder: &mut self.finder, options: &self.options };
-        let came = Came { bytes, encoding: None, done };
+        let arrival = Arrival { done, ..Arrival::default() };
+        let came = Came { bytes, arrival };
         let order = asked.iter().map(|&(_, series)| series).collect();
         let mut walk = Walk::new(tools, (set, order), came, budget, false);
         let mut made: Vec<Restructured> = wanted.iter().map(|_| Ok(None)).collect();

@@ -246,6 +246,11 @@ impl Serving {
         self.programs.put(put);
     }
 
+    /// When the messages were that are served from here on.
+    pub(super) fn at(&mut self, time: i64) {
+        self.programs.at(time);
+    }
+
     /// Runs the shared plans.
     pub(super) fn run_shared(
         &mut self,

@@ -8,6 +8,7 @@ use super::series::{Series, SeriesSet};
 use super::serving::{Allowance, Options, RESULT_BYTES_FREE, Selected, Serving};
 use crate::engine::verdicts::{StepFault, Verdict};
 use crate::language::edits::EditStep;
+use crate::registry::batch::Arrival;
 use crate::xml::parser::{Door, Parsed};
 use std::rc::Rc;
 use std::sync::Arc;
@@ -91,9 +92,8 @@ pub(super) struct Tools<'w> {
 #[derive(Clone, Copy)]
 pub(super) struct Came<'w> {
     pub(super) bytes: &'w [u8],
-    pub(super) encoding: Option<&'w str>,
-    /// Steps that were done to it before, with which every series begins that it goes through.
-    pub(super) done: usize,
+    /// Every series that it goes through begins with the steps that were done to it before.
+    pub(super) arrival: Arrival<'w>,
 }
 
 /// A message on its way through series of steps.
@@ -151,7 +151,7 @@ impl<'w> Walk<'w> {
         let numbers = &*self.series[at].numbers;
         let before = std::mem::replace(&mut self.numbers, numbers);
         let common = before.iter().zip(numbers).take_while(|(one, other)| one == other).count();
-        let done = self.came.done;
+        let done = self.came.arrival.done;
         self.levels.truncate(1 + common.saturating_sub(done));
         while self.levels.len() <= numbers.len() - done {
             let text = self.next(at);
@@ -169,7 +169,7 @@ impl<'w> Walk<'w> {
             return Ok(());
         }
         let started = Instant::now();
-        let parsed = self.tools.door.parse(self.bytes(text), self.came.encoding).map(drop);
+        let parsed = self.tools.door.parse(self.bytes(text), self.came.arrival.encoding).map(drop);
         self.parsing_ns += started.elapsed().as_nanos() as u64;
         self.held = parsed.is_ok().then(|| text.clone());
         parsed.map_err(|refusal| unrestructured(StepFault::Refused(refusal)))
@@ -182,7 +182,7 @@ impl<'w> Walk<'w> {
 
     /// The text after the next step of a series.
     fn next(&mut self, at: usize) -> Result<Text, Verdict> {
-        let done = self.came.done + self.levels.len() - 1;
+        let done = self.came.arrival.done + self.levels.len() - 1;
         let text = self.levels.last().map_or(Ok(None), |level| level.text.clone())?;
         self.budget.check()?;
         let (number, step) = (self.numbers[done], &self.series[at].steps[done]);

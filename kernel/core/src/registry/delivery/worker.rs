@@ -12,6 +12,7 @@ use crate::engine::interrupt::did;
 use crate::engine::plans::shared::SubscriptionNumber;
 use crate::engine::routing::RoutingTable;
 use crate::engine::verdicts::Verdict;
+use crate::registry::batch::Arrival;
 use crate::registry::snapshot::Snapshot;
 use crate::registry::snapshot::parts::FrozenWay;
 use crate::registry::target::View;
@@ -97,19 +98,18 @@ impl Worker {
         }
     }
 
-    /// Appends what a message gives to whom. So many steps were done to it before: subscriptions that begin with others
-    /// are served wrongly.
+    /// Appends what a message gives to whom. Subscriptions that begin with other steps than were done to it before are
+    /// served wrongly.
     ///
     /// Errors: the door's refusal; nothing is appended then.
     pub fn serve(
         &mut self,
         target: &Dissemination,
         bytes: &[u8],
-        encoding: Option<&str>,
-        done: usize,
+        arrival: Arrival<'_>,
         out: &mut Output,
     ) -> Result<(), Refusal> {
-        let came = Came { bytes, encoding, done };
+        let came = Came { bytes, arrival };
         self.serve_message(target.into(), came, true, &mut Vec::new(), out)
     }
 
@@ -122,11 +122,11 @@ impl Worker {
         &mut self,
         target: Target<'_>,
         bytes: &[u8],
-        (encoding, done): (Option<&str>, usize),
+        arrival: Arrival<'_>,
         numbers: &mut Vec<SubscriptionNumber>,
         mut undecided: impl FnMut(SubscriptionNumber, Verdict),
     ) -> Result<(), Refusal> {
-        let (mut out, came) = (std::mem::take(&mut self.matched), Came { bytes, encoding, done });
+        let (mut out, came) = (std::mem::take(&mut self.matched), Came { bytes, arrival });
         let served = self.serve_message(target, came, false, numbers, &mut out);
         numbers.extend(out.deliveries.drain(..).map(|delivery| delivery.subscription));
         out.verdicts.drain(..).for_each(|(number, verdict)| undecided(number, verdict));
@@ -146,6 +146,7 @@ impl Worker {
         let (before, steps) = (Before::of(out), self.stats.steps);
         let mut whole = Whole::new(came.bytes);
         self.serving.stepped.clear();
+        self.serving.at(came.arrival.time);
         let (state, allowance) = self.with_message(
             target,
             came,
@@ -190,7 +191,7 @@ impl Worker {
             self.series.retain(|&number, _| set.get(number).is_some());
         }
         let Worker { options, door, serving, finder, series: caches, stats, .. } = self;
-        let stepped = in_order(state, &serving.stepped, came.done);
+        let stepped = in_order(state, &serving.stepped, came.arrival.done);
         let series = stepped.iter().map(|each| each.series).collect();
         let finder = finder.get_or_insert_with(|| Serving::new(options));
         let mut walk =
@@ -219,6 +220,7 @@ impl Worker {
                 numbers: Some(&series.subscriptions),
             };
             let cache = caches.entry(number).or_insert_with(|| Serving::new(options));
+            cache.at(came.arrival.time);
             cache.serve(audience, walk.parsed(&text), &allowance, &mut whole, out, stats);
             let spent = before.result_bytes(out, &whole) + whole.len();
             walk.budget.steps = steps.saturating_sub(stats.steps - taken);
@@ -245,7 +247,7 @@ impl Worker {
         visits: bool,
         counts: &mut GroupCounts,
     ) -> Result<(), Refusal> {
-        let came = Came { bytes, encoding: None, done: 0 };
+        let came = Came { bytes, arrival: Arrival::default() };
         self.with_message(
             target.into(),
             came,
@@ -268,7 +270,7 @@ impl Worker {
     fn with_message<'t>(
         &mut self,
         target: Target<'t>,
-        Came { bytes, encoding, .. }: Came<'_>,
+        Came { bytes, arrival: Arrival { encoding, .. } }: Came<'_>,
         writes: bool,
         mut f: impl FnMut(&mut Serving, (View<'_>, Option<&State>), Parsed<'_>, &Allowance, &mut Stats),
     ) -> Result<(Option<RwLockReadGuard<'t, State>>, Allowance), Refusal> {

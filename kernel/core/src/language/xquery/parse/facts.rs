@@ -89,6 +89,7 @@ impl Facts {
 /// Kinds of items that a function gives, and whether that may be a number.
 pub(super) fn result_of(function: Function) -> (u8, bool) {
     match function.signature().kind {
+        _ if function.gives_argument(0) => (items::NONE, false),
         Kind::Nodes => (items::NODES, false),
         kind => (items::ATOMS, kind == Kind::Number),
     }

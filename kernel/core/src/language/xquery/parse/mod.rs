@@ -23,6 +23,7 @@ use crate::language::values::{VALUE_BYTES_MAX, VALUES_MAX};
 use crate::language::xpath::analyse::needs_markup;
 use crate::language::xpath::{List, TextRange};
 use facts::{Facts, items, reads};
+pub(crate) use names::is_xml_character;
 use names::{Binding, Variable};
 pub(crate) use scan::comment_end;
 use scan::{Scanner, no_character};

@@ -396,6 +396,6 @@ fn number_of(digits: &str, radix: u32) -> Option<u32> {
 }
 
 /// Whether XML has a character.
-pub(super) fn is_xml_character(c: char) -> bool {
+pub(crate) fn is_xml_character(c: char) -> bool {
     matches!(c, '\t' | '\n' | '\r' | ' '..='\u{D7FF}' | '\u{E000}'..='\u{FFFD}' | '\u{10000}'..)
 }

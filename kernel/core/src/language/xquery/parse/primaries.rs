@@ -264,7 +264,9 @@ impl Parser<'_> {
                 Ok(None)
             }
             (Tokenize, 1) => {
-                arguments[0] = self.push_call(NormalizeSpace, &[arguments[0]], offset)?;
+                if !matches!(self.program.expr(arguments[0]), Expr::Call(NormalizeSpace, _)) {
+                    arguments[0] = self.push_call(NormalizeSpace, &[arguments[0]], offset)?;
+                }
                 self.pattern(" ", "", Some(""), offset).map(Some)
             }
             (Matches | Replace | Tokenize, _) => {
@@ -437,8 +439,13 @@ impl Parser<'_> {
             function == Function::Id || (function == Function::Lang && self.predicates == 0);
         let (items, may_be_number) = kinds::result_of(function);
         let mut facts = Facts { reads: own, may_be_number, is_of_message, ..Facts::of(items) };
-        for &argument in arguments {
-            facts = facts.around(self.facts(argument));
+        for (at, &argument) in arguments.iter().enumerate() {
+            let inner = self.facts(argument);
+            if function.gives_argument(at) {
+                facts = facts.giving(inner);
+                continue;
+            }
+            facts = facts.around(inner);
             match function {
                 Function::Count | Function::Exists | Function::Empty => {}
                 Function::Name | Function::LocalName | Function::NamespaceUri => {

@@ -228,6 +228,14 @@ impl Checker<'_, '_> {
 
     fn call(&mut self, function: Function, arguments: &[ExprId]) -> Parsed<u8> {
         use Function::*;
+        if function.gives_argument(0) {
+            return arguments.iter().enumerate().try_fold(NONE, |found, (at, &argument)| {
+                match function.gives_argument(at) {
+                    true => Ok(found | self.items(argument)?),
+                    false => self.values(&[argument]).map(|_| found),
+                }
+            });
+        }
         match function {
             Count | Exists | Empty => {
                 self.together(arguments)?;
