@@ -195,7 +195,8 @@ class SubscriptionSnapshots:
         Args:
             is_last: Whether the process ends.
 
-        Cost: some hundredths of a microsecond for each subscription.
+        Cost: some hundredths of a microsecond for each subscription; about 2 µs for each, once,
+            where there is no snapshot before.
         """
         snapshots, held = self._profiles.snapshots, len(self._subscriptions)
         least = max(CHANGES_MIN, 0 if is_last else held // CHANGES_SHARE)

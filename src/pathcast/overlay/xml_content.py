@@ -195,9 +195,11 @@ class XmlInterests:
 
 def _split(entries: Iterable[str]) -> tuple[list[str], list[str]]:
     """Entries that are paths, and those about what may be cut."""
-    given = list(entries)
-    paths = [entry for entry in given if not is_cut_entry(entry)]
-    return paths, [entry for entry in given if is_cut_entry(entry)]
+    paths: list[str] = []
+    cuts: list[str] = []
+    for entry in entries:
+        (cuts if is_cut_entry(entry) else paths).append(entry)
+    return paths, cuts
 
 
 def _joined(paths: Mapping[str, Delta], cuts: Mapping[str, Delta]) -> dict[str, Delta]:
