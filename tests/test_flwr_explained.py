@@ -39,6 +39,12 @@ def told(query: str, deliver: str = "fragment") -> list[str]:
             "for $c in $b/chapter",
             "/chapter   no such node; there are: title, price, sent",
         ),
+        (
+            "//book[price > 100] ! <r>{title}</r>",
+            "//book[price>100]",
+            "nearest /bib[1]/book[2]: `price` is '90', the query wants more than 100",
+        ),
+        ("(//bok except //book) ! string(.)", "//bok", "did you mean book?"),
         # Conditions, in the order in which they stand.
         (
             "for $b in //book where $b/price > 100 return <r/>",

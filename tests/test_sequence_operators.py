@@ -24,6 +24,11 @@ PARTS = {
     "yearMonthDuration": ("years", "months", "days", "hours", "minutes", "seconds"),
 }
 
+TEXT = "\u00e9e\u0301\ufb01\u212b\u1e9b\u0323 a"
+"""Letters with marks in both forms, a ligature, a sign that is a letter."""
+
+FORMS = ("", ", 'NFC'", ", 'NFD'", ", ' nfkc '", ", 'NFKD'", ", ''")
+
 EXPRESSIONS = (
     "head(//v/@t)",
     "head(())",
@@ -55,6 +60,8 @@ EXPRESSIONS = (
     "codepoints-to-string(())",
     "encode-for-uri('é a/~-_.!')",
     "encode-for-uri(//w/@t)",
+    *(f"string-to-codepoints(normalize-unicode('{TEXT}'{form}))" for form in FORMS),
+    "normalize-unicode(())",
     "round-half-to-even(0.5)",
     "round-half-to-even(1.5)",
     "round-half-to-even(-2.5)",

@@ -23,6 +23,7 @@ CONSTANTS = (
 )
 OPERATORS = ("=", "!=", "<", "<=", ">", ">=", "eq", "ne", "lt", "le", "gt", "ge")
 NOW = "current-dateTime()"
+FORMS = ("", ", //@x", ", 'NFKD'")
 
 
 class Writer:
@@ -228,6 +229,7 @@ class Writer:
                     f"string-to-codepoints({nodes})",
                     f"codepoints-to-string(({nodes}, 107))",
                     f"encode-for-uri({nodes})",
+                    f"normalize-unicode({nodes}{self.one(*FORMS)})",
                     f"round-half-to-even({nodes}, {self.one('0', '1', '-1')})",
                     f"year-from-{self.one('date', 'dateTime')}({self.one(nodes, NOW)})",
                     f"{self.one('hours', 'timezone')}-from-time({self.one(nodes, NOW)})",

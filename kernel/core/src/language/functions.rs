@@ -68,6 +68,7 @@ pub enum Function {
     Name,
     NamespaceUri,
     NormalizeSpace,
+    NormalizeUnicode,
     Not,
     Number,
     Position,
@@ -211,7 +212,7 @@ const fn signature(
 }
 
 /// All of them, by name.
-static SIGNATURES: [Signature; 80] = [
+static SIGNATURES: [Signature; 81] = [
     signature("abs", Function::Abs, (1, 1), Kind::Number),
     signature("avg", Function::Avg, (1, 1), Kind::Number),
     signature("boolean", Function::Boolean, (1, 1), Kind::Boolean),
@@ -260,6 +261,7 @@ static SIGNATURES: [Signature; 80] = [
     signature("name", Function::Name, (0, 1), Kind::String),
     signature("namespace-uri", Function::NamespaceUri, (0, 1), Kind::String),
     signature("normalize-space", Function::NormalizeSpace, (0, 1), Kind::String),
+    signature("normalize-unicode", Function::NormalizeUnicode, (1, 2), Kind::String),
     signature("not", Function::Not, (1, 1), Kind::Boolean),
     signature("number", Function::Number, (0, 1), Kind::Number),
     signature("position", Function::Position, (0, 0), Kind::Number),
@@ -306,7 +308,7 @@ pub(crate) fn find_in_xpath(name: &str) -> Option<&'static Signature> {
 }
 
 /// Functions of the standard library that are refused by name; by name, bytes compared.
-static REFUSED: [&str; 71] = [
+static REFUSED: [&str; 70] = [
     "QName",
     "adjust-date-to-timezone",
     "adjust-dateTime-to-timezone",
@@ -353,7 +355,6 @@ static REFUSED: [&str; 71] = [
     "namespace-uri-from-QName",
     "nilled",
     "node-name",
-    "normalize-unicode",
     "one-or-more",
     "outermost",
     "parse-ietf-date",

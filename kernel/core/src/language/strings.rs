@@ -4,6 +4,7 @@ use super::number_text::round;
 use super::numbers::is_blank;
 use memchr::memmem;
 use std::borrow::Cow;
+use unicode_normalization::UnicodeNormalization;
 
 type Text<'a> = Cow<'a, [u8]>;
 
@@ -150,6 +151,17 @@ impl<'t> Table<'t> {
 /// The characters of a text, as bytes.
 fn characters(text: &[u8]) -> impl Iterator<Item = &[u8]> {
     text.chunk_by(|_, &byte| !is_first(byte))
+}
+
+/// A text in a normal form of Unicode; as it is if there is no such form.
+pub(crate) fn in_normal_form(text: &str, form: &str) -> String {
+    match form.trim().to_ascii_uppercase().as_str() {
+        "NFC" => text.nfc().collect(),
+        "NFD" => text.nfd().collect(),
+        "NFKC" => text.nfkc().collect(),
+        "NFKD" => text.nfkd().collect(),
+        _ => text.to_owned(),
+    }
 }
 
 #[cfg(test)]

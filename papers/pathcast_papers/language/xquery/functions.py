@@ -53,6 +53,7 @@ ADDED_ARGUMENT_COUNTS: Final = MappingProxyType(
         "month-from-date": (1, 1),
         "month-from-dateTime": (1, 1),
         "months-from-duration": (1, 1),
+        "normalize-unicode": (1, 2),
         "remove": (2, 2),
         "replace": (3, 4),
         "reverse": (1, 1),

@@ -102,7 +102,7 @@ _ONE_ATOM: Final = _BOOLEAN_FUNCTIONS | frozenset(
     {
         *("concat", "count", "number", "replace", "string", "string-join", "string-length", "sum"),
         *("codepoints-to-string", "current-date", "current-dateTime", "current-time"),
-        *("encode-for-uri", "implicit-timezone"),
+        *("encode-for-uri", "implicit-timezone", "normalize-unicode"),
     }
 )
 """Functions that give one value whatever they are given."""

@@ -9,6 +9,7 @@ Differs: numbers of no character are left out of `codepoints-to-string`.
 from __future__ import annotations
 
 import math
+import unicodedata
 from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 from types import MappingProxyType
@@ -187,6 +188,15 @@ def _encoded(evaluator: Evaluator, items: Items) -> Items:
     return (string(quote(_text(evaluator, items), safe="~")),)
 
 
+def _in_normal_form(evaluator: Evaluator, items: Items, *forms: Items) -> Items:
+    """`fn:normalize-unicode`: as it is, if there is no such form."""
+    text = _text(evaluator, items)
+    match _text(evaluator, forms[0]).strip().upper() if forms else "NFC":
+        case "NFC" | "NFD" | "NFKC" | "NFKD" as form:
+            return (string(unicodedata.normalize(form, text)),)
+    return (string(text),)
+
+
 def _text(evaluator: Evaluator, items: Items) -> str:
     text = str(evaluator.atomised(items[:1])[0]) if items else ""
     evaluator.budget.charge_text(len(text))
@@ -233,6 +243,7 @@ CHOSEN: Final = MappingProxyType[str, Callable[..., Items]](
         "head": lambda _, items: items[:1],
         "index-of": _index_of,
         "insert-before": _insert_before,
+        "normalize-unicode": _in_normal_form,
         "remove": _remove,
         "reverse": lambda _, items: items[::-1],
         "round-half-to-even": _to_even,

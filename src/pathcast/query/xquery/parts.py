@@ -38,6 +38,7 @@ from pathcast.query.xquery.syntax import (
     Flwor,
     For,
     If,
+    Intersection,
     Let,
     Literal,
     LiteralKind,
@@ -45,6 +46,7 @@ from pathcast.query.xquery.syntax import (
     Program,
     Quantified,
     Sequence,
+    SimpleMap,
     Text,
     Union,
     Variable,
@@ -156,6 +158,9 @@ class _Run:
                 for part in _conjuncts(condition):
                     self._check(part, "if ", then.offset)
                 self.add(then)
+            # What is asked of the rest is not told.
+            case SimpleMap(source=source) | Intersection(left=source):
+                self.add(source)
             case Path() | Filter() | Union():
                 self._check(expr, "return " if self._clauses else "", None)
             case _ if self._is_condition and not self._clauses:

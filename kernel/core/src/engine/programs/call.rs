@@ -55,8 +55,8 @@ impl<'r> Evaluator<'r, '_> {
             String => Item::String(self.argument_text(arguments[0])?),
             Concat => self.concat(arguments)?,
             StringJoin => self.string_join(arguments)?,
-            NormalizeSpace | SubstringBefore | SubstringAfter | Translate | UpperCase
-            | LowerCase | Substring => self.change_text(function, arguments)?,
+            NormalizeSpace | NormalizeUnicode | SubstringBefore | SubstringAfter | Translate
+            | UpperCase | LowerCase | Substring => self.change_text(function, arguments)?,
             Name | LocalName | NamespaceUri => match self.first(arguments[0])? {
                 Some(Item::Node(node)) => Item::String(self.name_of(function, node)?),
                 _ => Item::String(Text::EMPTY),
@@ -264,6 +264,14 @@ impl<'r> Evaluator<'r, '_> {
             Function::Substring => strings::substring(bytes, numbers[0], length),
             Function::Translate => {
                 Cow::Owned(strings::translated(whole, self.bytes(others[0]), self.bytes(others[1])))
+            }
+            Function::NormalizeUnicode => {
+                let form = match arguments.len() {
+                    1 => Cow::Borrowed("NFC"),
+                    _ => String::from_utf8_lossy(self.bytes(others[0])),
+                };
+                let normal = strings::in_normal_form(&String::from_utf8_lossy(whole), &form);
+                Cow::Owned(normal.into_bytes())
             }
             Function::UpperCase => {
                 Cow::Owned(String::from_utf8_lossy(whole).to_uppercase().into_bytes())

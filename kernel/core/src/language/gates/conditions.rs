@@ -375,6 +375,7 @@ fn is_false_if_empty(function: Function) -> bool {
             | String
             | StringLength
             | NormalizeSpace
+            | NormalizeUnicode
             | UpperCase
             | LowerCase
             | Number

@@ -140,6 +140,7 @@ fn is_one_atom(program: &Program, id: ExprId) -> bool {
                     | CurrentTime
                     | EncodeForUri
                     | ImplicitTimezone
+                    | NormalizeUnicode
                     | Number
                     | Replace
                     | String
