@@ -50,11 +50,9 @@ from pathcast.errors import (
     UnsupportedQueryError,
     UnusableRowError,
 )
-from pathcast.limits import Limits
 from pathcast.lint import lint
 from pathcast.partition import HashPlacement
 from pathcast.schema import parse_dtd, read_doctype
-from pathcast_papers.filtering.snapshot_file import SnapshotContent, write_snapshot
 
 SEEDS = range(8)
 VOCABULARY = next(iter(VOCABULARIES.values()))
@@ -584,7 +582,9 @@ class TestSnapshotFiles:
     @engines
     def test_namespaces_of_queries(self, engine: EngineName, tmp_path: Path) -> None:
         path = tmp_path / "queries.snapshot"
-        write_snapshot(path, SnapshotContent((Query("q", "//a", {"p": "urn:abc"}),), Limits()))
+        registry = made_by(engine, Registry)
+        registry.add(Query("q", "//a", {"p": "urn:abc"}))
+        registry.freeze().save(path)
         data = path.read_bytes()
 
         def opened(uri: bytes) -> Query:
