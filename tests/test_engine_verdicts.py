@@ -180,15 +180,13 @@ def test_plans_say_what_became_of_a_query(engine: EngineName) -> None:
     assert all(str(reason) for reason in plan("absent").reasons)
 
 
-def test_a_snapshot_of_the_other_engine_has_the_same_verdicts(tmp_path: Path) -> None:
-    pytest.importorskip("pathcast_kernel", reason="the native kernel is not installed")
-    for writer in ("kernel", "reference"):
-        path = tmp_path / writer
-        index_of(writer).freeze().save(path)
-        matcher = Snapshot.open(path, Limits(evaluation_steps_max=STEPS_MAX))
-        batch = matcher.match([FEW, MANY])
-        assert [list(result.verdicts) for result in batch] == [[], ["heavy", "heavy too"]]
-        assert list(batch[0].query_ids) == ["either", "plain", "union"]
+@kernel_engines
+def test_an_opened_snapshot_has_the_same_verdicts(engine: EngineName, tmp_path: Path) -> None:
+    index_of(engine).freeze().save(tmp_path / "s")
+    matcher = made_by(engine, Snapshot.open, tmp_path / "s", Limits(evaluation_steps_max=STEPS_MAX))
+    batch = matcher.match([FEW, MANY])
+    assert [list(result.verdicts) for result in batch] == [[], ["heavy", "heavy too"]]
+    assert list(batch[0].query_ids) == ["either", "plain", "union"]
 
 
 def chains(count: int, depth: int = 200) -> bytes:

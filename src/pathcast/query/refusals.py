@@ -24,7 +24,7 @@ from pathcast.query import suggestions
 from pathcast.query.functions import ARGUMENT_COUNTS, arguments_expected
 from pathcast.query.names import Namespaces
 from pathcast.query.prefixes import binding, usual_uri
-from pathcast.query.refused_functions import IN_XQUERY, for_function, for_type
+from pathcast.query.refused_functions import for_function, for_type, in_xquery
 from pathcast.query.syntax import Axis, NodeType
 
 _MESSAGE_VARIABLE: Final = "$msg"
@@ -293,5 +293,5 @@ def _for_unknown_function(written: str) -> str | None:
     known = [*ARGUMENT_COUNTS, *(type_.value for type_ in NodeType)]
     if (meant := suggestions.nearest(local, known)) is not None:
         return f"did you mean {meant}()?"
-    meant = suggestions.nearest(local, sorted(IN_XQUERY))
+    meant = suggestions.nearest(local, sorted(in_xquery()))
     return f"did you mean {meant}()? {for_function(meant)}" if meant is not None else None

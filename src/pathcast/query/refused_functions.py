@@ -1,6 +1,6 @@
 """Functions that XPath 1.0 does not have, and what to write instead.
 
-`IN_XQUERY` are those that an XQuery subscription may call; `REFUSED_FUNCTIONS` are nowhere.
+`in_xquery` gives those that an XQuery subscription may call; `refused_functions` are nowhere.
 
 Example:
     >>> for_function("ends-with")
@@ -19,6 +19,7 @@ All recommendations are XPath 1.0, which XQuery takes as well.
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import cache
 from types import MappingProxyType
 from typing import Final
 
@@ -107,15 +108,20 @@ CAST_TYPES: Final[Mapping[str, str]] = MappingProxyType(
 )
 """The types that an XQuery subscription may cast to -> how values of them are written."""
 
-_CALLED: Final = frozenset(name for name, *_ in native.xquery_functions())
-
-IN_XQUERY: Final = _CALLED - ARGUMENT_COUNTS.keys()
-"""Functions that an XQuery subscription may call, and an XPath may not."""
-
-REFUSED_FUNCTIONS: Final = frozenset(native.refused_functions())
-"""Functions of the standard library that are refused by name."""
-
 NOWHERE: Final = "it is in neither language here"
+
+
+@cache
+def in_xquery() -> tuple[str, ...]:
+    """Functions that an XQuery subscription may call, and an XPath may not."""
+    called = (name for name, *_ in native.xquery_functions())
+    return tuple(name for name in called if name not in ARGUMENT_COUNTS)
+
+
+@cache
+def refused_functions() -> frozenset[str]:
+    """Functions of the standard library that are refused by name."""
+    return frozenset(native.refused_functions())
 
 
 def for_function(name: str) -> str | None:
@@ -124,10 +130,10 @@ def for_function(name: str) -> str | None:
     Args:
         name: Without a prefix.
     """
-    if name in IN_XQUERY:
+    if name in in_xquery():
         there = f"in a Subscription, {name}() is there, as XQuery"
         return f"for a path x write `{INSTEAD[name]}`; {there}" if name in INSTEAD else there
-    return for_refused(name) if name in REFUSED_FUNCTIONS else None
+    return for_refused(name) if name in refused_functions() else None
 
 
 def for_refused(name: str) -> str:

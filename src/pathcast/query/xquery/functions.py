@@ -8,6 +8,8 @@ Source: XQuery 1.0 and XPath 2.0 Functions and Operators.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from functools import cache
 from types import MappingProxyType
 from typing import Final
 
@@ -19,21 +21,6 @@ FUNCTION_NAMESPACE: Final = "http://www.w3.org/2005/xpath-functions"
 """What the prefix `fn` stands for."""
 
 _MANY: Final = 1 << 16
-
-_COUNTS: Final = MappingProxyType(
-    {
-        name: (fewest, _MANY if most is None else most)
-        for name, fewest, most in native.xquery_functions()
-    }
-)
-
-ADDED_ARGUMENT_COUNTS: Final = MappingProxyType(
-    {name: counts for name, counts in _COUNTS.items() if name not in XPATH_ARGUMENT_COUNTS}
-)
-"""Functions beyond XPath 1.0: name -> fewest and most arguments."""
-
-ARGUMENT_COUNTS: Final = MappingProxyType({**XPATH_ARGUMENT_COUNTS, **_COUNTS})
-"""Every function: name -> fewest and most arguments."""
 
 REFUSED_ARGUMENTS: Final = MappingProxyType(
     {
@@ -61,6 +48,16 @@ SCHEMA_NAMESPACE: Final = "http://www.w3.org/2001/XMLSchema"
 """What the prefix `xs` stands for."""
 
 
+@cache
+def argument_counts() -> Mapping[str, tuple[int, int]]:
+    """Every function: name -> fewest and most arguments."""
+    of_xquery = {
+        name: (fewest, _MANY if most is None else most)
+        for name, fewest, most in native.xquery_functions()
+    }
+    return MappingProxyType({**XPATH_ARGUMENT_COUNTS, **of_xquery})
+
+
 def arguments_expected(name: str) -> str:
     """How many arguments a function takes, in words.
 
@@ -68,7 +65,7 @@ def arguments_expected(name: str) -> str:
         >>> arguments_expected("string-join")
         '1 or 2 arguments'
     """
-    fewest, most = (1, 1) if name.startswith("xs:") else ARGUMENT_COUNTS[name]
+    fewest, most = (1, 1) if name.startswith("xs:") else argument_counts()[name]
     if (fewest, most) == XPATH_ARGUMENT_COUNTS.get(name):
         return xpath_arguments_expected(name)
     if fewest == most:

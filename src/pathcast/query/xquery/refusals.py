@@ -23,8 +23,8 @@ from pathcast.query import suggestions
 from pathcast.query.refused_functions import for_refused, for_text_of, for_type
 from pathcast.query.syntax import Axis
 from pathcast.query.xquery.functions import (
-    ARGUMENT_COUNTS,
     REFUSED_ARGUMENTS,
+    argument_counts,
     arguments_expected,
 )
 from pathcast.query.xquery.syntax import NodeKind
@@ -288,7 +288,7 @@ def _function(text: str, offset: int, details: _Details) -> Sentence:
 def _no_function(text: str, offset: int, details: _Details) -> Sentence:
     written, local = _words(details)
     meant = suggestions.nearest(
-        local, [*sorted(ARGUMENT_COUNTS), *(kind.value for kind in NodeKind)]
+        local, [*sorted(argument_counts()), *(kind.value for kind in NodeKind)]
     )
     return Sentence(
         f"there is no function {written}()", f"did you mean {meant}()?" if meant else None
