@@ -2,7 +2,7 @@
 
 Example:
     >>> BENCHMARKS[0], BENCHMARKS[-1]
-    ('filter', 'broker-node')
+    ('filter', 'restart')
 
 A wrong answer voids the benchmark that gave it and no other; the run as a whole has then failed. It
 prints nothing; `report` does.

@@ -9,7 +9,7 @@ Example:
     >>> table = StateTable.of([f"/a/b{n}/c" for n in range(12)])
     >>> pieces = cut_by_peers(table, queries_max=6)
     >>> [table.key(root) for root in pieces.root], int((pieces.number == TOP).sum())
-    (['start/a/b0', 'start/a/b3'], 2)
+    (['start/a/b0', 'start/a/b0/c'], 10)
 """
 
 from __future__ import annotations
