@@ -75,14 +75,13 @@ class HopResult:
 
     def measures(self) -> Iterator[Measure]:
         """Its figures."""
-        # A round that is shorter than a tick of the processor's clock has no share.
         rounds = zip(self.parsing_us, self.hop_us, strict=True)
-        shares = tuple(100 * parsing / hop for parsing, hop in rounds if hop)
+        shares = tuple(100 * parsing / hop for parsing, hop in rounds)
         for name, unit, values in (
             ("hop", "us/message", self.hop_us),
             ("routing alone", "us/message", self.routing_us),
             ("parsing alone", "us/message", self.parsing_us),
-            *([("parsing", "% of a hop", shares)] if shares else []),
+            ("parsing", "% of a hop", shares),
         ):
             yield Measure("hop", self.case, name, unit, Spread.of(values), self.entries)
 
