@@ -99,7 +99,7 @@ Effect = Send | Wake | Cancel | Save | Forget | Deliver
 
 
 class SavedRecords(Mapping[str, bytes]):
-    """What a node saved, of which some is read when it is asked for."""
+    """The saved records of a node, of which some are read when they are asked for."""
 
     @abstractmethod
     def under(self, prefix: str) -> Iterator[tuple[str, bytes]]:

@@ -84,7 +84,7 @@ class PreviewExample:
 
 @dataclass
 class Preview:
-    """What was counted.
+    """The counts of a preview, and its examples.
 
     Attributes:
         messages: That were looked at.

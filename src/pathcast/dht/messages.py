@@ -374,7 +374,7 @@ class Shared(_Message, frozen=True):
 
 
 class WorkRate(_Message, frozen=True):
-    """What a peer does: states that publications find at it, a second, and more for each."""
+    """The work of a peer: states that publications find at it, a second, and more for each."""
 
     work: Annotated[float, Meta(ge=0, lt=2**60)]
 

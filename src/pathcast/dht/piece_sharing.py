@@ -130,7 +130,7 @@ class PieceSharing:
         return WorkRate(max(self._all.latest, self._all.work / _WINDOW_SECONDS))
 
     def sharers(self, piece: str) -> tuple[Member, ...]:
-        """Who shares a piece with this peer."""
+        """Peers that share a piece with this one."""
         busy = self._busy.get(piece)
         return () if busy is None else tuple(sorted(busy.sharers))
 
@@ -203,7 +203,7 @@ class PieceSharing:
 
 
 class KnownSharers:
-    """Who else runs the pieces of other peers, as their owners have said.
+    """Peers that run pieces of others beside them, as the owners have said.
 
     Args:
         now: The time.
@@ -215,7 +215,7 @@ class KnownSharers:
         self._now = now
 
     def choose(self, piece: str, publication: str) -> Member | None:
-        """Who is to run a piece for a publication; None: its owner."""
+        """Chooses the peer that runs a piece for a publication; None: its owner."""
         known = self._of.get(piece)
         if not known:
             return None

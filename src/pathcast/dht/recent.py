@@ -47,7 +47,7 @@ class Recent(Generic[Key, Value]):
         return key in self._held
 
     def get(self, key: Key) -> Value | None:
-        """What is remembered of a key."""
+        """The value that is remembered of a key."""
         found = self._held.get(key)
         return None if found is None else found[1]
 

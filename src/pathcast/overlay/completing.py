@@ -1,4 +1,4 @@
-"""What users can write next in an interest, by what the sources of the network publish.
+"""Completion of interests: the names and values that can come next, by the sources.
 
 Example:
     >>> from pathcast.store import SampleRecord

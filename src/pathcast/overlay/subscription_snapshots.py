@@ -52,7 +52,7 @@ def changed_key(name: str) -> str:
 
 
 class KeptSnapshot(msgspec.Struct, frozen=True):
-    """What is kept beside the file of a snapshot.
+    """The record that is kept beside the file of a snapshot.
 
     Attributes:
         version: Of the file.
@@ -69,7 +69,7 @@ class KeptSnapshot(msgspec.Struct, frozen=True):
 
 @dataclass(frozen=True)
 class SnapshotReview:
-    """What a snapshot is made from, in any thread.
+    """The input of a snapshot, from which any thread can make it.
 
     Attributes:
         snapshots: Makes it.
@@ -190,7 +190,7 @@ class SubscriptionSnapshots:
             self._outcome.save(changed_key(name), entries)
 
     def review(self, *, is_last: bool) -> SnapshotReview | None:
-        """What a snapshot is due for; None if none is, or one is being made.
+        """Begins a review if a snapshot is due; None if none is, or one is being made.
 
         Args:
             is_last: Whether the process ends.

@@ -224,7 +224,7 @@ class HostedSubscriptions:
         waiting: Collection[str],
         records: Mapping[str, bytes],
     ) -> None:
-        """Those of a snapshot, which the local plan answers already; there are none yet.
+        """Take in those of a snapshot, which the local plan answers already; there are none yet.
 
         Args:
             names: Their ids.

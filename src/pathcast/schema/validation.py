@@ -85,7 +85,7 @@ class MessageValidator:
         self._validator = _compiled_xsd(etree, text) if is_xsd(text) else _compiled_dtd(etree, text)
 
     def fault(self, message: bytes) -> ValidationFault | None:
-        """What makes a message invalid, if anything does; or that the validator gives up on it.
+        """The fault that makes a message invalid, if it has one; or that the validator gives up.
 
         Cost: about 10 µs a kilobyte to parse it again, and a few times that to validate it.
         """

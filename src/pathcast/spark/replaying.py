@@ -275,7 +275,7 @@ def _check_ids(settings: PipelineSettings) -> None:
 
 
 def _plan(output: Storage, checkpoint: Storage) -> dict[str, Any] | None:
-    """What an output is a replay of; None for a new one.
+    """The plan of the replay that an output holds; None for a new one.
 
     Raises:
         ConfigError: It is the output of something else.

@@ -779,7 +779,7 @@ def _improvement(node: Node, is_last: bool) -> Improvement | None:
 
 
 class _KeptSnapshot(NamedTuple):
-    """What a review of the snapshot gave: as of `SubscriptionSnapshots.adopt`."""
+    """The outcome of a review of the snapshot, as `SubscriptionSnapshots.adopt` takes it."""
 
     made: tuple[str, bytes] | None
     is_base_lost: bool = False

@@ -1,4 +1,4 @@
-"""What a node saved in a database, read when it is asked for.
+"""The saved records of a node in a database, read when they are asked for.
 
 A broker with 100,000 subscriptions that has a snapshot of them asks for few of their records.
 """
