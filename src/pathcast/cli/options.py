@@ -37,7 +37,12 @@ SettingsArgument = Annotated[
 ]
 OverrideOption = Annotated[
     list[str] | None,
-    typer.Option("--set", metavar="SECTION.KEY=VALUE", help="Overrides a key of the file."),
+    typer.Option(
+        "--set",
+        metavar="SECTION.KEY=VALUE",
+        help="Overrides a key of the file. Repeatable.",
+        show_default=False,
+    ),
 ]
 NewOption = Annotated[
     bool,

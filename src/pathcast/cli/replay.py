@@ -11,6 +11,7 @@ from rich.console import Console
 
 from pathcast.cli.console import answers, extra, say, write_json_line
 from pathcast.cli.exits import EXIT_CODES_HELP, ExitCode
+from pathcast.cli.options import OverrideOption
 from pathcast.errors import ConfigError
 
 REPLAY_EPILOG: Final = (
@@ -72,15 +73,7 @@ def replay(
         bool,
         typer.Option("--skip-missing", help="Leave out files that are gone or have changed since."),
     ] = False,
-    overrides: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--set",
-            metavar="SECTION.KEY=VALUE",
-            help="Overrides a key of the file. Repeatable.",
-            show_default=False,
-        ),
-    ] = None,
+    overrides: OverrideOption = None,
     as_json: Annotated[
         bool, typer.Option("--json", help="Print the summary as one line of JSON.")
     ] = False,

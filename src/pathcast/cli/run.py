@@ -11,7 +11,7 @@ from rich.console import Console
 
 from pathcast.cli.console import answers, extra, print_settings, write_json_line
 from pathcast.cli.exits import ExitCode
-from pathcast.cli.options import DescribeOption
+from pathcast.cli.options import DescribeOption, OverrideOption
 from pathcast.errors import ConfigError
 
 
@@ -20,15 +20,7 @@ def run(
         Path | None,
         typer.Argument(metavar="PIPELINE.toml", exists=True, dir_okay=False, show_default=False),
     ] = None,
-    overrides: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--set",
-            metavar="SECTION.KEY=VALUE",
-            help="Overrides a key of the file. Repeatable.",
-            show_default=False,
-        ),
-    ] = None,
+    overrides: OverrideOption = None,
     as_json: Annotated[
         bool, typer.Option("--json", help="Print the summary as one line of JSON.")
     ] = False,

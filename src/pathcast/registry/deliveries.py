@@ -182,8 +182,8 @@ class DeliveryBatch:
         answered = self._answer.rows
         rows, message_places = _runs(answered.column("message").to_numpy())
         message_ids = self._messages.take(rows.tolist())
-        numbers, places = self._subscribed
-        ids, subscribers, versions = self._answer.recipients(numbers).columns
+        places = self._subscribed[1]
+        ids, subscribers, versions = self._recipients.columns
         results = answered.column("result")
         made = self._make_ids(versions, places, message_ids, pa.array(message_places), results)
         distinct_messages, message_numbers = _numbered(message_ids)
@@ -260,6 +260,11 @@ class DeliveryBatch:
         return self._answer.subscribed()
 
     @cached_property
+    def _recipients(self) -> pa.RecordBatch:
+        """Whom the deliveries go to, by the places of `_subscribed`."""
+        return self._answer.recipients(self._subscribed[0])
+
+    @cached_property
     def _fragments(self) -> pa.DictionaryArray:
         return pa.DictionaryArray.from_arrays(
             self._answer.rows.column("fragment").view(pa.int32()), self._answer.fragments
@@ -267,15 +272,15 @@ class DeliveryBatch:
 
     def _delivery(self, place: int) -> Delivery:
         """One delivery as an object."""
-        [(row, _, result, fragment)] = self._answer.deliveries(range(place, place + 1))
-        number = self._answer.rows.column("subscription").slice(place, 1)
-        [[name], [subscriber], [version]] = self._answer.recipients(number).columns
-        message, version = self._messages[row], version.as_py().hex()
+        [(row, name, result, fragment)] = self._answer.deliveries(range(place, place + 1))
+        _, subscribers, versions = self._recipients.columns
+        at = self._subscribed[1][place].as_py()
+        message, version = self._messages[row], versions[at].as_py().hex()
         return Delivery(
             delivery_id=delivery_id(version, message, result),
             message_id=message,
-            subscription_id=name.as_py(),
-            subscriber=subscriber.as_py(),
+            subscription_id=name,
+            subscriber=subscribers[at].as_py(),
             subscription_version=version,
             snapshot_version=self.snapshot_version,
             result_number=result,

@@ -6,7 +6,7 @@
 A backfill is a pipeline whose source is the journal of another one: its own journal is written
 whole before anything is answered, and then `pipeline` does what it does after a kill. Of Kafka, the
 frames between the offsets of commits go through `Delivery`. Deliveries have the ids that they had,
-or would have had: an id is a digest of subscription, message and result.
+or would have had: an id is made of subscription, message and result alone.
 
     _replay.json    in the checkpoint of the new output: which micro-batches of which output
 
