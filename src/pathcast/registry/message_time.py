@@ -18,14 +18,14 @@ import pyarrow as pa
 
 from pathcast.errors import ConfigError
 
-MessageTimes: TypeAlias = datetime | Sequence[datetime | None] | pa.Array | pa.ChunkedArray
+ArrivalTimes: TypeAlias = datetime | Sequence[datetime | None] | pa.Array | pa.ChunkedArray
 """The time of all messages, or of each; one without a time zone is in UTC. An Arrow column is of
 timestamps. A message without a time came just now."""
 
 _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 
 
-def micros_of(times: MessageTimes | None, messages: int) -> list[int]:
+def micros_of(times: ArrivalTimes | None, messages: int) -> list[int]:
     """Microseconds since the beginning of 1970: one for each message, one for all, or none for now.
 
     Args:

@@ -69,7 +69,7 @@ from pathcast.query.names import is_text
 from pathcast.registry.deliveries import Deliveries, DeliveryBatch
 from pathcast.registry.identity import SetVersion
 from pathcast.registry.message_ids import ManyIds, MessageIds
-from pathcast.registry.message_time import MessageTimes, micros_of
+from pathcast.registry.message_time import ArrivalTimes, micros_of
 from pathcast.registry.plan import SubscriptionPlan
 from pathcast.registry.snapshot import Snapshot
 from pathcast.registry.steps import parse_steps, step_data
@@ -317,7 +317,7 @@ expected
         message_ids: str | None = None,
         *,
         done: Sequence[int] = (),
-        times: MessageTimes | None = None,
+        times: ArrivalTimes | None = None,
     ) -> Deliveries: ...
 
     @overload
@@ -327,7 +327,7 @@ expected
         message_ids: ManyIds | None = None,
         *,
         done: Sequence[int] = (),
-        times: MessageTimes | None = None,
+        times: ArrivalTimes | None = None,
     ) -> DeliveryBatch: ...
 
     def deliver(
@@ -336,7 +336,7 @@ expected
         message_ids: str | ManyIds | None = None,
         *,
         done: Sequence[int] = (),
-        times: MessageTimes | None = None,
+        times: ArrivalTimes | None = None,
     ) -> Deliveries | DeliveryBatch:
         """Sends one message or many to all subscriptions, all of them to the same state.
 
@@ -511,7 +511,7 @@ expected
         messages: Messages,
         message_ids: object,
         done: Sequence[int],
-        times: MessageTimes | None,
+        times: ArrivalTimes | None,
     ) -> DeliveryBatch:
         column = message_column(messages)
         whole = column.whole
