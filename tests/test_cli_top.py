@@ -77,14 +77,18 @@ def test_commits_of_the_window_are_counted_while_they_come(settings: PipelineSet
         if not watches:
             watches.append(watch_of(settings))
         found = watches[0].look()
-        seen.append((found.batch_id, found.messages, found.deliveries))
+        seen.append((found.batch_id, found.counted.messages, found.counted.deliveries))
 
     go(settings, look)
     assert seen == [(1, 3, 3), (2, 6, 5)]
     found = watch_of(settings).look()
-    assert (found.batches, found.refused, found.running) == (2, {"xml.end": 1}, None)
+    assert (found.counted.batches, found.counted.refused, found.running) == (
+        2,
+        {"xml.end": 1},
+        None,
+    )
     assert found.messages_per_second == pytest.approx(0.1)
-    assert found.bytes == sum(
+    assert found.counted.bytes == sum(
         path.stat().st_size for path in (settings.source.storage.folder).iterdir()
     )
     assert found.generation is not None
@@ -100,7 +104,7 @@ def test_earlier_micro_batches_are_not_in_the_window(settings: PipelineSettings)
     go(settings)
     time.sleep(0.3)
     found = watch_of(settings, 0.2).look()
-    assert (found.batch_id, found.batches, found.messages) == (2, 0, 0)
+    assert (found.batch_id, found.counted.batches, found.counted.messages) == (2, 0, 0)
 
 
 def test_a_micro_batch_that_runs_is_shown(settings: PipelineSettings) -> None:

@@ -262,7 +262,7 @@ def test_source_and_outputs_may_be_urls(root: Path) -> None:
     assert len(found) == 5
     assert rows(root / "again") == {row for row in rows(root / "out") if row[2] in found}
     status = OutputWatch(chosen.output.storage, chosen.checkpoint).look()
-    assert (status.batch_id, status.messages) == (3, 9)
+    assert (status.batch_id, status.counted.messages) == (3, 9)
     assert status.lag_seconds is not None
     (root / "in" / "7.xml").unlink()
     with pytest.raises(SourceError, match=r"7\.xml"):

@@ -129,6 +129,7 @@ def _of_pipeline(place: str, interval: float, window: float) -> Iterator[Table]:
 def _status(place: str, status: PipelineStatus) -> Table:
     window = f"in {number(status.window_seconds)} s"
     rows: Table = [("output", place)]
+    counted = status.counted
     done = "none is complete"
     if status.batch_id is not None:
         done = f"{status.batch_id:,}, complete {_ago(status.at, status.committed_at)}"
@@ -146,25 +147,25 @@ def _status(place: str, status: PipelineStatus) -> Table:
         rows.append(("lag", f"{_seconds(status.lag_seconds)} for the oldest file of the last"))
     rows += [("",), (window, "a second", "all")]
     for name, count in (
-        ("messages", status.messages),
-        ("matches", status.matches),
-        ("deliveries", status.deliveries),
-        ("refused", sum(status.refused.values())),
-        ("undecided", status.undecided),
-        ("unread files", status.unread),
+        ("messages", counted.messages),
+        ("matches", counted.matches),
+        ("deliveries", counted.deliveries),
+        ("refused", sum(counted.refused.values())),
+        ("undecided", counted.undecided),
+        ("unread files", counted.unread),
     ):
         rows.append((name, number(count / status.window_seconds), f"{count:,}"))
-    a_second = in_bytes(round(status.bytes / status.window_seconds))
-    rows.insert(-5, ("bytes", a_second, in_bytes(status.bytes)))
+    a_second = in_bytes(round(counted.bytes / status.window_seconds))
+    rows.insert(-5, ("bytes", a_second, in_bytes(counted.bytes)))
     rows.append(("",))
-    if status.batches:
-        each = _seconds(status.seconds / status.batches)
-        rows.append(("micro-batches", f"{status.batches:,}, {each} each"))
+    if counted.batches:
+        each = _seconds(status.seconds / counted.batches)
+        rows.append(("micro-batches", f"{counted.batches:,}, {each} each"))
     total = sum(status.stages.values())
     if total:
         shares = (f"{name} {seconds / total:.0%}" for name, seconds in status.stages.items())
         rows.append(("time of tasks", ", ".join(shares)))
-    for code, count in sorted(status.refused.items(), key=lambda each: -each[1]):
+    for code, count in sorted(counted.refused.items(), key=lambda each: -each[1]):
         rows.append((f"refused: {code}", f"{count:,}"))
     return rows
 

@@ -15,6 +15,7 @@ from collections import Counter, deque
 from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
+from functools import reduce
 from typing import Final
 
 from pathcast.errors import SnapshotFormatError
@@ -24,6 +25,7 @@ from pathcast.spark.ledger import COMMITS, BatchLedger, Commit, committed_batche
 from pathcast.spark.listing import file_at
 from pathcast.spark.outputs import layout_of
 from pathcast.spark.storage import Storage
+from pathcast.spark.summary import Summary
 
 BATCHES_MAX: Final = 1000
 """Micro-batches of a window that are looked at, the last ones."""
@@ -36,18 +38,11 @@ class PipelineStatus:
     Attributes:
         at: When this was looked at, in seconds since 1970.
         window_seconds: Length of the window; rates are over all of it, or since the first commit.
+        counted: Its complete micro-batches, as a summary counts those of a run.
         batch_id: The last complete micro-batch; None where there is none.
         committed_at: When it was complete, in seconds since 1970.
         running: A later micro-batch that was begun, and since when; None where there is none.
-        batches: Complete micro-batches of the window.
-        messages: Messages of these; so are the others that follow.
-        bytes: Bytes of them.
-        matches: Pairs of message and query.
-        deliveries: Rows of inboxes.
-        refused: Error code -> messages.
-        undecided: Pairs of message and subscription without an answer.
-        unread: Files that could not be read.
-        seconds: Time of the micro-batches.
+        seconds: Time of the micro-batches of the window.
         stages: Stage -> seconds of all tasks.
         lag_seconds: From when the oldest file of the last micro-batch was written to its commit;
             None where messages are no files.
@@ -57,17 +52,10 @@ class PipelineStatus:
 
     at: float
     window_seconds: float
+    counted: Summary
     batch_id: int | None = None
     committed_at: float = 0.0
     running: tuple[int, float] | None = None
-    batches: int = 0
-    messages: int = 0
-    bytes: int = 0
-    matches: int = 0
-    deliveries: int = 0
-    refused: Mapping[str, int] = field(default_factory=dict)
-    undecided: int = 0
-    unread: int = 0
     seconds: float = 0.0
     stages: Mapping[str, float] = field(default_factory=dict)
     lag_seconds: float | None = None
@@ -77,7 +65,7 @@ class PipelineStatus:
     @property
     def messages_per_second(self) -> float:
         """Messages over the window."""
-        return self.messages / self.window_seconds
+        return self.counted.messages / self.window_seconds
 
 
 class OutputWatch:
@@ -110,29 +98,22 @@ class OutputWatch:
         now = time.time()
         while len(self._recent) > 1 and self._recent[0][0] < now - self._window_seconds:
             self._recent.popleft()
+        nothing = Summary(str(self._output))
         if not self._recent:
-            return PipelineStatus(now, self._window_seconds, running=self._running(0))
+            return PipelineStatus(now, self._window_seconds, nothing, running=self._running(0))
         at, last = self._recent[-1]
         inside = [commit for each, commit in self._recent if each >= now - self._window_seconds]
-        refused, stages = Counter[str](), Counter[str]()
+        stages = Counter[str]()
         for commit in inside:
-            refused.update(commit.refused)
             stages.update(commit.stages)
         generation, taken_up_at = generation_of(self._output, last)
         return PipelineStatus(
             at=now,
             window_seconds=self._window_seconds,
+            counted=reduce(Summary.with_commit, inside, nothing),
             batch_id=last.batch_id,
             committed_at=at,
             running=self._running(last.batch_id),
-            batches=len(inside),
-            messages=sum(commit.messages for commit in inside),
-            bytes=sum(commit.bytes for commit in inside),
-            matches=sum(commit.matches for commit in inside),
-            deliveries=sum(commit.deliveries for commit in inside),
-            refused=dict(refused),
-            undecided=sum(commit.undecided for commit in inside),
-            unread=sum(len(commit.unread) for commit in inside),
             seconds=sum(commit.seconds for commit in inside),
             stages=dict(stages),
             lag_seconds=lag_of(self._checkpoint, last, at),
