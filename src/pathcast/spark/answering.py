@@ -14,6 +14,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from datetime import datetime
 from itertools import count
 from typing import TYPE_CHECKING, Any, TypeAlias
 
@@ -121,14 +122,14 @@ class Answerer:
         )
 
     def answer(
-        self, batch: pa.RecordBatch, *, with_matches: bool, times: pa.Array | None = None
+        self, batch: pa.RecordBatch, *, with_matches: bool, times: pa.Array | datetime | None = None
     ) -> list[MicroBatchAnswer]:
         """Match the messages of a batch, schema `schemas.SOURCE`.
 
         Args:
             batch: Messages.
             with_matches: Whether the lists of queries are wanted.
-            times: When each was, which is what `current-dateTime()` says; None for now.
+            times: When each was, or all, which is what `current-dateTime()` says; None for now.
 
         Returns:
             One answer or, where there are many results, several, in the order of the messages.
@@ -139,7 +140,7 @@ class Answerer:
         answers, start, rows = [], 0, 64
         while start < len(batch):
             part = batch.slice(start, rows)
-            at = None if times is None else times.slice(start, rows)
+            at = times.slice(start, rows) if isinstance(times, pa.Array) else times
             start += len(part)
             found = self._registry.deliver(
                 part.column("message"), part.column("message_id"), times=at

@@ -14,6 +14,7 @@ from __future__ import annotations
 import time
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
+from datetime import UTC, datetime, timedelta
 from functools import lru_cache
 from typing import TYPE_CHECKING, Final, Generic, TypeVar
 
@@ -183,13 +184,12 @@ class _Run(Generic[UnitT]):
                 self._letters.add(letters, file)
             self._clock.lap("write")
 
-    def _times(self, batch: pa.RecordBatch) -> pa.Array:
+    def _times(self, batch: pa.RecordBatch) -> pa.Array | datetime:
         """When messages were: as their column says, else when the micro-batch was begun."""
-        begun = pa.scalar(self._task.target.processed_us, schemas.TIME)
-        times = self._task.times
+        begun_us, times = self._task.target.processed_us, self._task.times
         if times is None or times.is_path:
-            return pa.repeat(begun, len(batch))
-        return times.of(batch).fill_null(begun)
+            return datetime(1970, 1, 1, tzinfo=UTC) + timedelta(microseconds=begun_us)
+        return times.of(batch).fill_null(pa.scalar(begun_us, schemas.TIME))
 
 
 class Clock:
