@@ -466,7 +466,7 @@ fn level_of(operator: Operator) -> u8 {
         Operator::Compare(_)
         | Operator::Cast(_)
         | Operator::CastToMoment(..)
-        | Operator::OneOf
+        | Operator::Texts(..)
         | Operator::NumberOf => 2,
         Operator::And => 4,
         Operator::Or => 5,

@@ -25,6 +25,7 @@ use crate::language::xpath::{List, TextRange};
 use facts::{Facts, items, reads};
 pub(crate) use names::is_xml_character;
 use names::{Binding, Variable};
+pub(crate) use primaries::{CAPITAL_LETTERS, SMALL_LETTERS};
 pub(crate) use scan::comment_end;
 use scan::{Scanner, no_character};
 

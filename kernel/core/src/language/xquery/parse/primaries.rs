@@ -462,8 +462,9 @@ impl Parser<'_> {
 const CODEPOINT: &str = "http://www.w3.org/2005/xpath-functions/collation/codepoint";
 const CASE_BLIND: &str =
     "http://www.w3.org/2005/xpath-functions/collation/html-ascii-case-insensitive";
-const CAPITAL_LETTERS: &str = "ABCDEFGHIJKLMNOPQRSTUVWXYZ";
-const SMALL_LETTERS: &str = "abcdefghijklmnopqrstuvwxyz";
+/// The letters that the case-blind collation reads as small ones, and these.
+pub(crate) const CAPITAL_LETTERS: &str = "ABCDEFGHIJKLMNOPQRSTUVWXYZ";
+pub(crate) const SMALL_LETTERS: &str = "abcdefghijklmnopqrstuvwxyz";
 
 fn reason_of(fault: PatternFault) -> Reason {
     match fault {
