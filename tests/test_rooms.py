@@ -29,7 +29,7 @@ kernel query: canonical refusals xquery xquery.paper xquery.syntax
 lint engine: rows
 lint query: atoms canonical condition_issues implication language_issues
 lint query: names near_names normal notation static syntax values
-lint query: xquery.language xquery.subscription xquery.syntax
+lint query: xquery xquery.subscription xquery.syntax
 lint registry: steps
 overlay query: names notation syntax xquery xquery.syntax
 overlay registry: before_steps restructuring selector steps
