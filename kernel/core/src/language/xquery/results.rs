@@ -139,6 +139,7 @@ fn is_one_atom(program: &Program, id: ExprId) -> bool {
                     | CurrentDateTime
                     | CurrentTime
                     | EncodeForUri
+                    | FormatNumber
                     | ImplicitTimezone
                     | NormalizeUnicode
                     | Number
@@ -160,6 +161,7 @@ fn is_boolean(function: Function) -> bool {
         function,
         Boolean
             | Contains
+            | DeepEqual
             | Empty
             | EndsWith
             | Exists

@@ -26,11 +26,16 @@ impl<'t> Parser<'t> {
         if byte == b'/' {
             return self.absolute_path();
         }
-        if self.is_axis_step() && !(byte == b'.' && self.scanner.byte_after(1) != b'.') {
+        let computed = self.computed_word();
+        let is_item = computed.is_some() || byte == b'.' && self.scanner.byte_after(1) != b'.';
+        if !is_item && self.is_axis_step() {
             let start = self.context_start()?;
             return self.steps(start, Steps::default(), true, offset);
         }
-        let mut primary = self.primary()?;
+        let mut primary = match computed {
+            Some(word) => self.computed(word)?,
+            None => self.primary()?,
+        };
         if self.scanner.peek() == b'[' {
             primary = self.filter(primary, offset)?;
         }
