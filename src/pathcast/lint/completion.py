@@ -30,8 +30,6 @@ from pathcast.query import read_query
 from pathcast.query.notation import Notation
 from pathcast.query.syntax import Axis, LocationPath, NameTest, NodeType, NodeTypeTest, Step
 
-__all__ = ["Completion", "Proposal", "complete"]
-
 PROPOSALS_MAX: Final = 200
 
 ProposalKind: TypeAlias = Literal["element", "attribute", "value"]

@@ -36,8 +36,6 @@ from pathcast.query.syntax import (
     Step,
 )
 
-__all__ = ["without_value"]
-
 _COMPARISONS: Final = frozenset(
     {
         BinaryOperator.EQ,

@@ -39,8 +39,6 @@ from pathcast.query.notation import is_bare_self, is_double_slash, notation
 from pathcast.query.syntax import Axis, BinaryExpr, Expr, LocationPath, NameTest, Predicate, Step
 from pathcast.schema import ElementPaths, ExpandedName, PathOccurrences, SchemaStep
 
-__all__ = ["SchemaForms"]
-
 WAYS_MAX: Final = 20_000
 """Elements of the schemas, with the steps taken at them, that one comparison of paths looks at."""
 

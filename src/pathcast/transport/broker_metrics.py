@@ -10,8 +10,6 @@ from pathcast.overlay.broker_node import BrokerNode
 from pathcast.overlay.xml_content import XmlInterests
 from pathcast.protocol import Node
 
-__all__ = ["broker_metrics", "missing_links"]
-
 
 def broker_metrics(node: Node, connected: Collection[str]) -> Iterable[Metric]:
     """Its subscriptions, tables, sessions, streams and log.

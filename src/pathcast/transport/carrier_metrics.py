@@ -18,8 +18,6 @@ from pathcast.transport.database_file import DATABASE
 from pathcast.transport.inbox_bounds import InboxState
 from pathcast.transport.meters import CallMeters, call_metrics
 
-__all__ = ["CarrierWatch"]
-
 INBOXES_NAMED_MAX: Final = 20
 """Inboxes that are shown by name: those in which most waits."""
 

@@ -20,8 +20,6 @@ from prometheus_client import CollectorRegistry, Histogram
 from prometheus_client import Counter as CounterMetric
 from prometheus_client.core import CounterMetricFamily, Metric
 
-__all__ = ["SECONDS", "CallMeters", "CarrierMeters", "call_metrics"]
-
 SECONDS: Final = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0)
 """Upper bounds of the buckets of histograms of times."""
 

@@ -10,8 +10,6 @@ from pathcast.protocol import Node
 from pathcast.transport.peer import ServedPeer
 from pathcast.transport.virtual_peers import VirtualPeers
 
-__all__ = ["missing_members", "peer_metrics"]
-
 
 def peer_metrics(node: Node, connected: Collection[str]) -> Iterable[Metric]:
     """Its records, visits, publications and subscriptions.
