@@ -15,9 +15,8 @@ from broker_engines import missing
 from pathcast import Subscription
 from pathcast.errors import PathcastError, QuerySyntaxError
 from pathcast.overlay import cutting
-from pathcast.overlay.content import DeliveryProfile, Sent
+from pathcast.overlay.content import LOCAL, DeliveryProfile, Sent
 from pathcast.overlay.cutting import (
-    LOCAL,
     WHOLE,
     EntryNeeds,
     LinkCuts,

@@ -55,7 +55,7 @@ from pathcast.overlay.content import Sent
 from pathcast.overlay.interest import Delta, Interests
 from pathcast.overlay.projection import SELECTS_MAX, Offer, Projections, common, offer_of
 from pathcast.query.names import is_ncname
-from pathcast.query.xquery.syntax import NameTest
+from pathcast.query.syntax import NameTest
 from pathcast.registry.restructuring import AskedSteps, Restructurings
 from pathcast.registry.selector import Select, Selector
 from pathcast.registry.steps import EditStep, Steps, check_steps, common_steps
