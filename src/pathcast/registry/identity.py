@@ -15,12 +15,13 @@ faster.
                            + BLAKE2b-128 ( result number as u32, message id )   modulo 2^128
     message id           = the publisher's; hex BLAKE2b-128 ( bytes of the message ) without one
 
-A subscription version and a delivery id are 16 bytes, shown as 32 hexadecimal digits; numbers are
-little endian. Both that are added are digests, so two deliveries have one id by chance as rarely as
-if the sum were digested, and a message that thousands get is digested once a result. The query is
-the text as it was registered: another wording is another version. The namespaces are all that the
-subscription may use, those of its broker included, as `namespaces_text` writes them. A subscription
-that leaves and comes again unchanged has the version it had.
+A subscription version and a delivery id are 16 bytes: columns hold the bytes, objects show them as
+32 hexadecimal digits. Numbers are little endian. Both that are added are digests, so two deliveries
+have one id by chance as rarely as if the sum were digested, and a message that thousands get is
+digested once a result. The query is the text as it was registered: another wording is another
+version. The namespaces are all that the subscription may use, those of its broker included, as
+`namespaces_text` writes them. A subscription that leaves and comes again unchanged has the version
+it had.
 
 Example:
     >>> subscription_version(Subscription("s1", "ann", "//a"))
@@ -39,7 +40,6 @@ from collections.abc import Iterable, Mapping, Sequence
 from hashlib import blake2b
 from typing import Final
 
-import numpy as np
 import pyarrow as pa
 
 from pathcast.limits import Limits
@@ -50,10 +50,6 @@ DIGEST_BYTES: Final = 16
 
 _NUMBER: Final = struct.Struct("<I")
 _LARGEST_ID: Final = (1 << (8 * DIGEST_BYTES)) - 1
-_OF_BYTE: Final = np.frombuffer(bytes(range(256)).hex().encode(), np.uint16).astype(np.uint32)
-_DIGITS: Final = (_OF_BYTE[np.newaxis, :] + (_OF_BYTE[:, np.newaxis] << 16)).reshape(-1)
-"""Four digits of each two bytes, as they lie in memory."""
-
 _SET_BYTES: Final = 32
 _SET_MODULUS: Final = 1 << (8 * _SET_BYTES)
 _FORMAT: Final = b"pathcast subscriptions 3"
@@ -136,15 +132,6 @@ def delivery_id_array(
         result_numbers.to_pylist(),
     )
     return pa.array(made, pa.binary(DIGEST_BYTES))
-
-
-def hexadecimal(ids: pa.FixedSizeBinaryArray) -> pa.StringArray:
-    """Versions or ids as text. Cost: 15 ns each."""
-    start, count = (number * DIGEST_BYTES // 2 for number in (ids.offset, len(ids)))
-    digits = _DIGITS[np.frombuffer(ids.buffers()[1], np.uint16, offset=2 * start, count=count)]
-    # The cast refuses more than 2 GiB of text, which a string array cannot hold.
-    ends = pa.array(np.arange(len(ids) + 1) * (2 * DIGEST_BYTES)).cast(pa.int32())
-    return pa.StringArray.from_buffers(len(ids), ends.buffers()[1], pa.py_buffer(digits))
 
 
 class SetVersion:
