@@ -29,7 +29,7 @@ from pathcast.engine import html_table
 from pathcast.engine.messages import refused_rows
 from pathcast.engine.results import take_ids
 from pathcast.model import BatchStats, Delivery, DeliveryAnswer, Recipient, StoredDeliveries
-from pathcast.registry.identity import DIGEST_BYTES, delivery_id, delivery_id_array
+from pathcast.registry.identity import DIGEST_BYTES, delivery_id, delivery_ids
 
 if TYPE_CHECKING:
     from pathcast.errors import PathcastError
@@ -93,7 +93,6 @@ class DeliveryBatch:
         messages: Their ids.
         version: Of the subscriptions that answered, by `str`.
         errors: Place -> what has to be said in the place of the refusal of the engine.
-        make_ids: `delivery_id_array`, or a faster one.
     """
 
     def __init__(
@@ -102,13 +101,11 @@ class DeliveryBatch:
         messages: MessageIds,
         version: object,
         errors: Mapping[int, PathcastError] | None = None,
-        make_ids: Callable[..., pa.Array] = delivery_id_array,
     ) -> None:
         self._answer = answer
         self._messages = messages
         self._version = version
         self._errors = errors or {}
-        self._make_ids = make_ids
 
     def __len__(self) -> int:
         """Number of deliveries."""
@@ -187,7 +184,7 @@ class DeliveryBatch:
         places = self._subscribed[1]
         ids, subscribers, versions = self._recipients.columns
         results = answered.column("result")
-        made = self._make_ids(versions, places, message_ids, pa.array(message_places), results)
+        made = delivery_ids(versions, places, message_ids, pa.array(message_places), results)
         distinct_messages, message_numbers = _numbered(message_ids)
         subscribers = subscribers.dictionary_encode()
         places = places.view(pa.int32())
