@@ -143,7 +143,7 @@ async def leave(directory: KeptArgument) -> ExitCode:
         pathcast broker leave network/chur
     """
     with extra("net", "pathcast broker leave"):
-        from pathcast.transport.broker import CODEC, LeaveRequest
+        from pathcast.transport.broker_requests import CODEC, LeaveRequest
         from pathcast.transport.process import operator_of
     async with operator_of(directory, CODEC) as client:
         await client.ask(LeaveRequest())
@@ -165,7 +165,7 @@ async def expel(
         pathcast broker expel network/basel chur
     """
     with extra("net", "pathcast broker expel"):
-        from pathcast.transport.broker import CODEC, ExpelRequest
+        from pathcast.transport.broker_requests import CODEC, ExpelRequest
         from pathcast.transport.process import operator_of
     async with operator_of(directory, CODEC) as client:
         await client.ask(ExpelRequest(name))

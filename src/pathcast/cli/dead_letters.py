@@ -65,7 +65,7 @@ async def dead_letters(
         raise typer.BadParameter("--retry or --drop, not both")
     what: Settled | None = "retry" if retry else "drop" if drop else None
     with extra("net", "pathcast broker dead-letters"):
-        from pathcast.transport.broker import CODEC
+        from pathcast.transport.broker_requests import CODEC
         from pathcast.transport.process import operator_of
     wanted = set(messages or ())
     async with operator_of(directory, CODEC) as client:

@@ -82,7 +82,7 @@ def network_in(directory: Path) -> LocalNetwork:
 def brokers_of(reach: CallOptions) -> Reached:
     """The brokers that options name, here or elsewhere; ConfigError if there are none."""
     with extra("net", "pathcast net"):
-        from pathcast.transport.broker import CODEC
+        from pathcast.transport.broker_requests import CODEC
     return reached(reach, "brokers", CODEC, network_in, NETWORK)
 
 
@@ -106,7 +106,7 @@ async def subscribe(
     brokers = brokers_of(reach)
     from pathcast.overlay.content import DeliveryProfile, asked_query
     from pathcast.overlay.deliveries import Dropped, InForce
-    from pathcast.transport.broker import DELIVERIES, RequestAccepted, Subscribe
+    from pathcast.transport.broker_requests import DELIVERIES, RequestAccepted, Subscribe
     from pathcast.transport.security import own_id
 
     asked = read_query(query, step, language)
@@ -147,7 +147,7 @@ async def subscribe(
 async def unsubscribe(id: IdArgument, reach: CallOptions) -> ExitCode:
     """Take a subscription out; nothing is delivered for it from now on."""
     nodes = brokers_of(reach)
-    from pathcast.transport.broker import Unsubscribe
+    from pathcast.transport.broker_requests import Unsubscribe
 
     return await withdraw(nodes, Unsubscribe((id,)))
 
@@ -170,7 +170,7 @@ async def publish(
     """
     brokers = brokers_of(reach)
     from pathcast.overlay.messages import MESSAGE_BYTES_MAX, SourceEntry
-    from pathcast.transport.broker import NotTaken, PublishRequest, RegisterSourceRequest
+    from pathcast.transport.broker_requests import NotTaken, PublishRequest, RegisterSourceRequest
 
     async with brokers.connect() as client:
         if await root_of(client, source) is None:
@@ -190,7 +190,7 @@ async def root_of(client: BrokerClient, source: str) -> str | None:
     Raises:
         ConfigError: It is a source of another broker.
     """
-    from pathcast.transport.broker import FindSource, SourceFound
+    from pathcast.transport.broker_requests import FindSource, SourceFound
 
     found = await client.ask(FindSource(source))
     assert isinstance(found, SourceFound)
@@ -228,7 +228,7 @@ def delivery_row(body: bytes) -> dict[str, Any]:
         Moved,
         Undecided,
     )
-    from pathcast.transport.broker import DELIVERIES
+    from pathcast.transport.broker_requests import DELIVERIES
 
     told = DELIVERIES.decode(body)
     match told:

@@ -48,7 +48,7 @@ async def sources(reach: CallOptions) -> ExitCode:
     are validated. The client needs the role publish.
     """
     brokers = brokers_of(reach)
-    from pathcast.transport.broker import ListSources
+    from pathcast.transport.broker_requests import ListSources
 
     async with brokers.connect() as client:
         async for row in all_rows(client, ListSources):
@@ -66,7 +66,7 @@ async def sources(reach: CallOptions) -> ExitCode:
 
 async def all_rows(client: BrokerClient, ask: Callable[[str], object]) -> AsyncIterator[Any]:
     """All rows of a list that a broker gives in parts."""
-    from pathcast.transport.broker import SourcesListed, SubscriptionsListed
+    from pathcast.transport.broker_requests import SourcesListed, SubscriptionsListed
 
     after: str | None = ""
     while after is not None:
@@ -83,7 +83,7 @@ async def interests(reach: CallOptions) -> ExitCode:
     A line has the name that deliveries give, which the client's own name begins.
     """
     brokers = brokers_of(reach)
-    from pathcast.transport.broker import ListSubscriptions
+    from pathcast.transport.broker_requests import ListSubscriptions
 
     async with brokers.connect() as client:
         async for row in all_rows(client, ListSubscriptions):
@@ -119,7 +119,7 @@ async def register(
     brokers, validated = brokers_of(reach), bool(validate)
     from pathcast.overlay.messages import TEXT_MAX, SourceEntry
     from pathcast.overlay.schemas import check_schema
-    from pathcast.transport.broker import FindSource, RegisterSourceRequest, SourceFound
+    from pathcast.transport.broker_requests import FindSource, RegisterSourceRequest, SourceFound
 
     text = read_schema(schema)
     if len(text) > TEXT_MAX:
@@ -155,7 +155,7 @@ async def withdraw(source: SourceArgument, reach: CallOptions) -> ExitCode:
     """Withdraw a source from the network: nothing is published for it from now on."""
     brokers = brokers_of(reach)
     from pathcast.overlay.messages import SourceEntry
-    from pathcast.transport.broker import RegisterSourceRequest
+    from pathcast.transport.broker_requests import RegisterSourceRequest
 
     async with brokers.connect() as client:
         if await root_of(client, source) is None:
