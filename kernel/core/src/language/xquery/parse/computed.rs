@@ -6,9 +6,9 @@
 use super::super::syntax::{Attribute, Clause, Element, Expr, ExprId, Name, Part};
 use super::constructors::{Parts, Written};
 use super::facts::items;
-use super::scan::qname_length;
 use super::{Facts, Parser};
 use crate::language::functions::Function;
+use crate::language::grammar::scan::qname_length;
 use crate::language::refusal::{Parsed, Reason, Refusal};
 use crate::language::xpath::{List, TextRange};
 

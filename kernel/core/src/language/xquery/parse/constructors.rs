@@ -3,8 +3,8 @@
 use super::super::syntax::{Attribute, Declaration, Element, Expr, ExprId, Name, Part};
 use super::facts::items;
 use super::names::{Binding, XML};
-use super::scan::qname_length;
 use super::{Facts, Parser};
+use crate::language::grammar::scan::qname_length;
 use crate::language::numbers::is_blank;
 use crate::language::query::collapsed;
 use crate::language::refusal::{Parsed, Reason, Refusal};

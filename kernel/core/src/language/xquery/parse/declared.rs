@@ -10,6 +10,7 @@ use super::names::{FUNCTIONS, SCHEMA, Variable, XML};
 use super::primaries::no_function;
 use super::{Facts, Parser};
 use crate::language::functions::Function;
+use crate::language::grammar::Grammar;
 use crate::language::refusal::{Parsed, Reason, Refusal};
 use crate::language::types::Type;
 use crate::language::xpath::{Kind, List, TextRange};
