@@ -475,8 +475,14 @@ CATALOGUE: dict[str, CatalogueEntry] = {
         'deliver="fragment" delivers nodes, and this expression gives a {found}; '
         'use deliver="message" or deliver="ids", or ask for nodes',
     ),
+    "subscription.nodes": CatalogueEntry(
+        "UnsupportedQueryError",
+        'deliver="nodes" tells where nodes of the message are, and this expression can give '
+        "{found}; give the nodes as they are, without a constructor, or deliver something else",
+    ),
     "subscription.deliver": CatalogueEntry(
-        "UnsupportedQueryError", '{found!r} is not one of "fragment", "message" and "ids"'
+        "UnsupportedQueryError",
+        '{found!r} is not one of "fragment", "message" and "ids"; a Registry takes "nodes" too',
     ),
     "subscription.dear": CatalogueEntry(
         "UnsupportedQueryError",

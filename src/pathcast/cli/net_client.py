@@ -33,6 +33,7 @@ from pathcast.cli.exits import EXIT_CODES_HELP, ExitCode
 from pathcast.cli.options import LanguageOption, StepOption
 from pathcast.cli.reach import CallOptions, Reached, reached, with_reach
 from pathcast.cli.transform import QueryArgument, read_query
+from pathcast.engine import carried_mode
 from pathcast.errors import ConfigError
 from pathcast.limits import Limits
 
@@ -109,7 +110,7 @@ def subscribe(
     from pathcast.overlay.content import DeliveryProfile, asked_query
 
     asked = read_query(query, step, language)
-    chosen = asked.deliver if deliver is None else deliver.value
+    chosen = carried_mode(asked.deliver) if deliver is None else deliver.value
     text = asked_query(asked.query, asked.language)
     profile = DeliveryProfile(text, chosen, steps=asked.steps)
     return asyncio.run(_subscribe(brokers, id, profile))
