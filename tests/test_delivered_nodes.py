@@ -27,7 +27,7 @@ from pathcast.kernel import parse
 from pathcast.limits import Limits
 from pathcast.model import DeliveredNode, Subscription
 from pathcast.overlay.content import DeliveryProfile
-from pathcast.overlay.xml_content import XmlProfiles
+from pathcast.overlay.local_plan import XmlProfiles
 from pathcast.registry.deliveries import NODES_SCHEMA
 from pathcast.registry.subscription_files import subscription_of
 from pathcast.registry.subscription_rows import read_rows

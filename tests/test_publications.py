@@ -22,8 +22,9 @@ from pathcast.errors import FrameError, MessageError, PublicationError
 from pathcast.limits import Limits
 from pathcast.overlay.content import DeliveryProfile, Verdict
 from pathcast.overlay.deliveries import InboxDelivery, Undecided
+from pathcast.overlay.local_plan import XmlProfiles
 from pathcast.overlay.messages import SourceEntry
-from pathcast.overlay.xml_content import XmlProfiles, xml_content
+from pathcast.overlay.xml_content import xml_content
 from pathcast.settings import read_settings
 from pathcast.transport.broker import (
     CODEC,

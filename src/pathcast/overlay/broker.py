@@ -61,8 +61,6 @@ from pathcast.overlay.streams import Stream
 from pathcast.overlay.trees import Edge, Links, broadcast_tree, neighbours, spanning_tree, towards
 from pathcast.protocol import Forget
 
-__all__ = ["BrokerState"]
-
 
 class BrokerState:
     """The state of a broker, without input or output.

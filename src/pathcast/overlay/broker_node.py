@@ -25,8 +25,6 @@ from pathcast.overlay.numbers_of_life import NumbersOfLife
 from pathcast.overlay.publishers import Numbered
 from pathcast.protocol import Effect, Send, Wake
 
-__all__ = ["BrokerNode", "NodeSettings"]
-
 TICK = "tick"
 LOCAL = "local"
 """The timer that goes off when what was to be sent is sent: local queries are run then."""

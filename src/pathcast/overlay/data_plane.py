@@ -34,8 +34,6 @@ from pathcast.overlay.parts import COMING_MAX, SENDING_MAX, Parts
 from pathcast.overlay.query_plane import QueryPlane
 from pathcast.overlay.streams import Stream
 
-__all__ = ["SHARED", "Arrival", "DataPlane"]
-
 SHARED = ""
 """The one spanning tree."""
 

@@ -26,8 +26,6 @@ from pathcast.errors import PathcastError, PeerError
 from pathcast.overlay.content import LOCAL, InterestTables, RoutingDecision, Sent, TableChange
 from pathcast.overlay.messages import Detach, Interest, Payload, Settled, StreamMessage
 
-__all__ = ["QueryPlane"]
-
 ENTRIES_MAX = 1_000_000
 CHUNK_ENTRIES = 4096
 """Entries of a message; what is more goes into several, additions first."""

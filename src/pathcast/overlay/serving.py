@@ -48,8 +48,6 @@ from pathcast.store import CatalogRecord, ChangeRecord
 from pathcast.store import ProfileRecord as RegisteredProfile
 from pathcast.store import SourceRecord as RegisteredSource
 
-__all__ = ["HandedOver", "LeftProfile", "Planes", "kept_for"]
-
 _WITHDRAWN: Final = SourceEntry(withdrawn=True)
 _encode: Final = msgspec.msgpack.Encoder().encode
 

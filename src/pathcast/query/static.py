@@ -11,6 +11,8 @@ from typing import Final
 
 from pathcast.query.functions import RESULT_TYPES
 from pathcast.query.syntax import (
+    EQUALITIES,
+    ORDERS,
     BinaryExpr,
     BinaryOperator,
     Expr,
@@ -38,18 +40,7 @@ _KINDS: Final = MappingProxyType(
     {"nodes": Kind.NODE_SET, "boolean": Kind.BOOLEAN, "number": Kind.NUMBER, "string": Kind.STRING}
 )
 
-_BOOLEAN_OPERATORS: Final = frozenset(
-    {
-        BinaryOperator.OR,
-        BinaryOperator.AND,
-        BinaryOperator.EQ,
-        BinaryOperator.NE,
-        BinaryOperator.LT,
-        BinaryOperator.LE,
-        BinaryOperator.GT,
-        BinaryOperator.GE,
-    }
-)
+_BOOLEAN_OPERATORS: Final = ORDERS | EQUALITIES | {BinaryOperator.OR, BinaryOperator.AND}
 
 
 def kind_of(expr: Expr) -> Kind:

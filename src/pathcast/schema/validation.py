@@ -26,8 +26,6 @@ from typing import Any, Final, NamedTuple
 from pathcast.errors import MissingDependencyError, SchemaError
 from pathcast.schema.external import DtdPart, resolve_parts
 
-__all__ = ["MessageValidator", "ValidationFault", "is_xsd", "validator_of"]
-
 XSD: Final = "http://www.w3.org/2001/XMLSchema"
 
 OCCURRENCES_MAX: Final = 1_000

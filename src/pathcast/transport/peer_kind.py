@@ -23,8 +23,6 @@ from pathcast.transport.peer import CODEC, LeaveRing, PeerPublish, Register, Ser
 from pathcast.transport.peer_metrics import missing_members, peer_metrics
 from pathcast.transport.virtual_peers import VirtualPeers
 
-__all__ = ["peer_kind"]
-
 
 def peer_kind(
     name: str,

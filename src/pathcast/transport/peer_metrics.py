@@ -4,13 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping
 
-from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
+from prometheus_client.core import Metric
 
 from pathcast.protocol import Node
+from pathcast.transport.meters import counter, gauge
 from pathcast.transport.peer import ServedPeer
 from pathcast.transport.virtual_peers import VirtualPeers
-
-__all__ = ["missing_members", "peer_metrics"]
 
 
 def peer_metrics(node: Node, connected: Collection[str]) -> Iterable[Metric]:
@@ -46,14 +45,12 @@ def peer_metrics(node: Node, connected: Collection[str]) -> Iterable[Metric]:
             sum(peer.subscription_count for peer in peers),
         ),
     ):
-        yield GaugeMetricFamily(f"pathcast_{name}", text, value=value)
-    yield CounterMetricFamily(
-        "pathcast_visits", "Visits of publications at this process.", value=visits
-    )
-    yield CounterMetricFamily(
-        "pathcast_repeated_questions",
+        yield gauge(name, text, value)
+    yield counter("visits", "Visits of publications at this process.", visits)
+    yield counter(
+        "repeated_questions",
         "Questions that were put again.",
-        value=sum(peer.repeated for peer in peers),
+        sum(peer.repeated for peer in peers),
     )
 
 

@@ -28,8 +28,6 @@ from pathcast.transport.settings import (
     secret_of,
 )
 
-__all__ = ["PeerSettings"]
-
 _LEASE_TICKS = 3
 """Rounds in a lease: one of the base may miss a round, and the next is asked in time."""
 

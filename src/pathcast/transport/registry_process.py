@@ -9,7 +9,7 @@ from __future__ import annotations
 import contextlib
 from collections.abc import AsyncIterator, Callable, Collection, Iterable, Mapping
 
-from prometheus_client.core import GaugeMetricFamily, Metric
+from prometheus_client.core import Metric
 
 from pathcast.overlay.registration import RegistrationNode
 from pathcast.protocol import Node
@@ -18,6 +18,7 @@ from pathcast.transport.carrier import Carrier, NodeAdapter
 from pathcast.transport.carrier_metrics import CarrierWatch
 from pathcast.transport.disk import Disk
 from pathcast.transport.grpc_streams import Address
+from pathcast.transport.meters import gauge
 from pathcast.transport.monitor import Monitor, monitored
 from pathcast.transport.process import STOP_SECONDS, until_ended
 from pathcast.transport.registration import CODEC, METHODS, SERVICE_ROLES, Callers
@@ -57,7 +58,7 @@ def _metrics(node: Node, connected: Collection[str]) -> Iterable[Metric]:
         ("drift", "Share of the profiles that a message visits in vain.", drift),
     )
     for name, text, value in gauges:
-        yield GaugeMetricFamily(f"pathcast_registry_{name}", text, value=value)
+        yield gauge(f"registry_{name}", text, value)
 
 
 def _unready(node: Node, connected: Collection[str]) -> Mapping[str, str]:

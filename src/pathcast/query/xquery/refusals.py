@@ -21,13 +21,12 @@ from typing import Final, NamedTuple, TypeAlias
 from pathcast.errors import Param, QuerySyntaxError, UnsupportedQueryError
 from pathcast.query import suggestions
 from pathcast.query.refused_functions import for_refused, for_text_of, for_type
-from pathcast.query.syntax import Axis
+from pathcast.query.syntax import Axis, NodeKind
 from pathcast.query.xquery.functions import (
     REFUSED_ARGUMENTS,
     argument_counts,
     arguments_expected,
 )
-from pathcast.query.xquery.syntax import NodeKind
 
 MESSAGE_VARIABLE: Final = "msg"
 """The message, as papers write it."""
