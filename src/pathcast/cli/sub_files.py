@@ -32,6 +32,7 @@ from pathcast.cli.sub_store import (
     found_in,
     take_up,
 )
+from pathcast.engine import carried_mode
 from pathcast.errors import ConfigError
 from pathcast.model import Subscription
 from pathcast.registry import rows_with_values
@@ -142,7 +143,7 @@ def _of_rows(
             row.id,
             row.subscriber,
             row.query,
-            row.deliver,
+            carried_mode(row.deliver),
             bound,
             steps=row.steps,
             language=row.language,
