@@ -26,6 +26,9 @@ SENTENCES: Final[Mapping[str, Mapping[str, str]]] = {
         "FORX0002": "FORX0002: {reason}",
         "FORX0003": "FORX0003: {reason}",
         "FORX0004": "FORX0004: {reason}",
+        "FODF1310": "FODF1310: {reason}",
+        "FOFD1340": "FOFD1340: {reason}",
+        "FOFD1350": "FOFD1350: {reason}",
         "FORG0001": "FORG0001: {reason}",
         "FORG0006": "FORG0006: {reason}",
         "XPST0081": "XPST0081: prefix {prefix} is not bound",
@@ -33,7 +36,11 @@ SENTENCES: Final[Mapping[str, Mapping[str, str]]] = {
         "XPTY0020": "XPTY0020: {reason}",
         "XQST0022": "XQST0022: {reason}",
         "XQST0033": "XQST0033: {reason}",
+        "XQST0034": "XQST0034: {reason}",
+        "XQST0039": "XQST0039: {reason}",
         "XQST0040": "XQST0040: {reason}",
+        "XQST0045": "XQST0045: {reason}",
+        "XQST0049": "XQST0049: {reason}",
         "XQST0052": "XQST0052: {reason}",
         "XQST0066": "XQST0066: {reason}",
         "XQST0070": "XQST0070: {reason}",
@@ -70,7 +77,13 @@ SENTENCES: Final[Mapping[str, Mapping[str, str]]] = {
             'deliver="fragment" delivers nodes, and this expression gives a {found}; use '
             'deliver="message" or deliver="ids", or ask for nodes'
         ),
-        "subscription.deliver": '{found!r} is not one of "fragment", "message" and "ids"',
+        "subscription.nodes": (
+            'deliver="nodes" tells where nodes of the message are, and this expression can give '
+            "{found}; give the nodes as they are, without a constructor, or deliver something else"
+        ),
+        "subscription.deliver": (
+            '{found!r} is not one of "fragment", "message" and "ids"; a Registry takes "nodes" too'
+        ),
         "subscription.dear": (
             "{id} is evaluated for every message: {reason}; name an element or attribute that has "
             "to be there, or allow it with --dear allow"
