@@ -61,7 +61,7 @@ def begun_days_ago(root: Path, days: int, *numbers: int) -> None:
         row["begun_us"] -= days * DAY_US
         pin.write_text(json.dumps(row))
         about = root / f"out/_snapshots/{row['snapshot_version']}/generation.json"
-        at = row["begun_us"] / 1e6 - 1
+        at = row["begun_us"] / 1e6 - 2 * retention.CLOCKS_SECONDS
         os.utime(about, (at, at))
 
 

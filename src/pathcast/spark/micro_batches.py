@@ -225,7 +225,8 @@ class MicroBatches:
         now = time.monotonic()
         if self._retention is not None and now - self._looked_seconds >= LOOK_SECONDS:
             self._looked_seconds = now
-            self._retention.forget(self._compaction.forgot)
+            if self._compaction.forgot:
+                self._retention.forget(self._compaction.forgot)
             self._compaction.first_kept = self._retention.first_kept()
 
     def catch_up(self) -> None:
@@ -249,7 +250,7 @@ class MicroBatches:
         if self._delta is not None and self.knows_columns:
             self._delta.create(self.extra)
         self._compaction.wait()
-        if self._retention is not None:
+        if self._retention is not None and self._compaction.forgot:
             self._retention.forget(self._compaction.forgot)
         if self._compaction.error is not None:
             self._report.note(f"small files stay as they are: {self._compaction.error}")

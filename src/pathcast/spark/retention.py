@@ -23,6 +23,9 @@ from pathcast.spark.storage import Storage
 
 DAY_SECONDS: Final = 86_400
 
+CLOCKS_SECONDS: Final = 3600
+"""So far the clock of the storage may be from that of the driver."""
+
 
 class Retention:
     """Micro-batches that an output keeps.
@@ -87,7 +90,7 @@ class Retention:
         pins = (self._ledger.pin(n) for n in numbers_in(self._checkpoint, PINS) if n >= first)
         pin = next(pins, None)
         needed = {self._ledger.in_force(), pin and pin.snapshot_version}
-        begun_ns = math.inf if pin is None else pin.begun_us * 1000
+        begun_ns = math.inf if pin is None else pin.begun_us * 1000 - CLOCKS_SECONDS * 10**9
         for version in self._output.names(SNAPSHOTS):
             about = file_at(self._output, f"{SNAPSHOTS}/{version}/{DESCRIPTION}")
             if version in needed or about is None or about.modified_ns >= begun_ns:
