@@ -102,7 +102,9 @@ def expected(messages: dict[str, bytes]) -> Counter[Any]:
     registry = Registry()
     registry.add(SUBSCRIPTIONS)
     found = registry.deliver(list(messages.values()), list(messages)).table.to_pylist()
-    return Counter((row["subscriber"], row["fragment"] or b"", row["delivery_id"]) for row in found)
+    return Counter(
+        (row["subscriber"], row["fragment"] or b"", row["delivery_id"].hex()) for row in found
+    )
 
 
 def delivered(kafka: Kafka, topic: str) -> Counter[Any]:

@@ -25,8 +25,6 @@ from pathcast.engine import RoutingStream, RoutingTable
 from pathcast.errors import MessageError
 from pathcast.limits import StreamBounds
 
-__all__ = ["MessageDecisions", "Streams"]
-
 
 class Streams:
     """The streams of a routing table, each for one message at a time.

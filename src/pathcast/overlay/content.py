@@ -18,27 +18,10 @@ from msgspec import Meta
 
 from pathcast.model import STEP_LENGTH_MAX, STEPS_MAX, QueryLanguage
 
-__all__ = [
-    "LOCAL",
-    "AskedQuery",
-    "Content",
-    "DeliveryProfile",
-    "InterestTables",
-    "ProfileSnapshots",
-    "Profiles",
-    "QueryInLanguage",
-    "Results",
-    "RoutingDecision",
-    "Sent",
-    "TableChange",
-    "Verdict",
-    "asked_query",
-]
-
 StepText = Annotated[str, Meta(max_length=STEP_LENGTH_MAX)]
 
 LOCAL = ""
-"""The origin of what a broker's own subscribers want."""
+"""The origin of what a broker's own subscribers want; no broker has this name."""
 
 
 class TableChange(Protocol):

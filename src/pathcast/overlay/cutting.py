@@ -11,6 +11,7 @@ On a link the steps that all behind it have in common are done first, if they we
 then what nobody behind it has use for is cut out.
 
 Example:
+    >>> from pathcast.overlay.content import LOCAL
     >>> told = ToldCuts()
     >>> _ = told.set_neighbours(["west"])
     >>> one, two = (cut_entry(Subscription("s", "ann", f"/batch/order[{n}]/no")) for n in "xy")
@@ -51,24 +52,13 @@ from pathcast.errors import QuerySyntaxError
 from pathcast.limits import Limits
 from pathcast.model import STEPS_MAX, Subscription
 from pathcast.overlay.content import Sent
-from pathcast.overlay.interest import LOCAL, Delta, Interests
+from pathcast.overlay.interest import Delta, Interests
 from pathcast.overlay.projection import SELECTS_MAX, Offer, Projections, common, offer_of
 from pathcast.query.names import is_ncname
-from pathcast.query.xquery.syntax import NameTest
+from pathcast.query.syntax import NameTest
 from pathcast.registry.restructuring import AskedSteps, Restructurings
 from pathcast.registry.selector import Select, Selector
 from pathcast.registry.steps import EditStep, Steps, check_steps, common_steps
-
-__all__ = [
-    "LOCAL",
-    "WHOLE",
-    "EntryNeeds",
-    "LinkCuts",
-    "ToldCuts",
-    "cut_entry",
-    "is_cut_entry",
-    "needs_in",
-]
 
 TRIAL_MESSAGES: Final = 256
 """Messages of a link after which it is seen whether it pays to cut them."""

@@ -33,10 +33,9 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Final
 
+from pathcast.overlay.content import LOCAL
 from pathcast.overlay.covered import CoveredEntries, RankedEntry
-from pathcast.overlay.origins import LOCAL, EntriesByOrigin
-
-__all__ = ["LOCAL", "Delta", "Interests"]
+from pathcast.overlay.origins import EntriesByOrigin
 
 
 @dataclass(frozen=True, slots=True)

@@ -31,8 +31,6 @@ from pathcast.overlay.disjuncts import entries_of
 from pathcast.registry import Registry, Snapshot
 from pathcast.registry.steps import parse_steps
 
-__all__ = ["XmlProfiles"]
-
 ROWS_AT_ONCE: Final = 256
 """Profiles that a registry takes with one call, during which no other thread runs."""
 

@@ -41,10 +41,18 @@ import numpy.typing as npt
 
 from pathcast.limits import Limits
 from pathcast.model import Subscription
-from pathcast.query.syntax import Axis
+from pathcast.query.syntax import (
+    Axis,
+    Flwor,
+    For,
+    LocationPath,
+    NameTest,
+    Program,
+    Step,
+    VariableReference,
+)
 from pathcast.query.xquery import (
     PaperStep,
-    Program,
     Target,
     form_of_path,
     framed,
@@ -54,7 +62,6 @@ from pathcast.query.xquery import (
     text_of,
     without_comments,
 )
-from pathcast.query.xquery.syntax import Flwor, For, NameTest, Path, Root, Step, Variable
 from pathcast.registry.selector import Select, Selector, Spans
 
 SELECTS_MAX: Final = 4096
@@ -327,7 +334,7 @@ def _selecting(program: Program) -> str:
     """Rewrite a query to return the nodes that it binds."""
     _, flwor = framed(program.body)
     assert flwor is not None
-    bound = Variable(flwor.clauses[0].variable)
+    bound = VariableReference(flwor.clauses[0].variable)
     return text_of(Program(Flwor(flwor.clauses, flwor.where, (), bound)))
 
 
@@ -339,5 +346,5 @@ def _selects(offer: Offer | None) -> set[Select]:
 def _unit_text(unit: Unit) -> str:
     """A query that selects the units."""
     steps = tuple(Step(Axis.CHILD, name) for name in unit)
-    clause = For("unit", None, Path(Root(), steps))
-    return text_of(Program(Flwor((clause,), None, (), Variable("unit"))))
+    clause = For("unit", None, LocationPath(True, steps))
+    return text_of(Program(Flwor((clause,), None, (), VariableReference("unit"))))

@@ -33,8 +33,6 @@ from msgspec import Meta
 from pathcast.overlay.messages import NUMBER_MAX, StreamMessage
 from pathcast.protocol import Effect, Forget, Save, records_under
 
-__all__ = ["PUBLISHERS_MAX", "Logged", "Numbered", "PublishedMessage", "Publishers"]
-
 PUBLISHERS_MAX = 1_000
 """Publishers that a root remembers: those that published last. One that is forgotten is taken at
 its word."""

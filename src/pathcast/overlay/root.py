@@ -28,8 +28,6 @@ from pathcast.overlay.retention import Lag, Retention
 from pathcast.overlay.streams import Stream
 from pathcast.protocol import records_under
 
-__all__ = ["StreamRoot"]
-
 
 class _Kept(NamedTuple):
     """Messages that are one value on the disk, by their positions."""

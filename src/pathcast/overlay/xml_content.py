@@ -30,8 +30,6 @@ from pathcast.overlay.interest import Delta, Interests
 from pathcast.overlay.local_plan import XmlProfiles
 from pathcast.overlay.table import Table
 
-__all__ = ["XmlInterests", "XmlProfiles", "limits_of", "xml_content"]
-
 
 def xml_content(
     limits: Limits | None = None,

@@ -29,28 +29,30 @@ from pathcast.engine import html_table
 from pathcast.engine.messages import refused_rows
 from pathcast.engine.results import take_ids
 from pathcast.model import BatchStats, Delivery, DeliveryAnswer, Recipient, StoredDeliveries
-from pathcast.registry.identity import delivery_id, delivery_id_array, hexadecimal
+from pathcast.registry.identity import DIGEST_BYTES, delivery_id, delivery_ids
 
 if TYPE_CHECKING:
     from pathcast.errors import PathcastError
     from pathcast.registry.message_ids import MessageIds
 
 _NAMES = pa.dictionary(pa.int32(), pa.string())
+_DIGEST = pa.binary(DIGEST_BYTES)
 
 DELIVERIES_SCHEMA = pa.schema(
     [
-        pa.field("delivery_id", pa.string(), nullable=False),
+        pa.field("delivery_id", _DIGEST, nullable=False),
         pa.field("message_id", _NAMES, nullable=False),
         pa.field("subscription_id", _NAMES, nullable=False),
         pa.field("subscriber", _NAMES, nullable=False),
-        pa.field("subscription_version", _NAMES, nullable=False),
+        pa.field("subscription_version", pa.dictionary(pa.int32(), _DIGEST), nullable=False),
         pa.field("snapshot_version", _NAMES, nullable=False),
         pa.field("result_number", pa.int32(), nullable=False),
         pa.field("fragment", pa.dictionary(pa.int32(), pa.large_binary())),
     ]
 )
 """One row a delivery, in the order of messages, then of the numbers of subscriptions (as they came,
-until they are frozen or merged), then of results. `fragment` is null for deliver="ids"."""
+until they are frozen or merged), then of results. Ids and versions are the bytes that `Delivery`
+shows as hexadecimal digits. `fragment` is null for deliver="ids"."""
 
 ERRORS_SCHEMA = pa.schema(
     [
@@ -91,7 +93,6 @@ class DeliveryBatch:
         messages: Their ids.
         version: Of the subscriptions that answered, by `str`.
         errors: Place -> what has to be said in the place of the refusal of the engine.
-        make_ids: `delivery_id_array`, or a faster one.
     """
 
     def __init__(
@@ -100,13 +101,11 @@ class DeliveryBatch:
         messages: MessageIds,
         version: object,
         errors: Mapping[int, PathcastError] | None = None,
-        make_ids: Callable[..., pa.Array] = delivery_id_array,
     ) -> None:
         self._answer = answer
         self._messages = messages
         self._version = version
         self._errors = errors or {}
-        self._make_ids = make_ids
 
     def __len__(self) -> int:
         """Number of deliveries."""
@@ -185,7 +184,7 @@ class DeliveryBatch:
         places = self._subscribed[1]
         ids, subscribers, versions = self._recipients.columns
         results = answered.column("result")
-        made = self._make_ids(versions, places, message_ids, pa.array(message_places), results)
+        made = delivery_ids(versions, places, message_ids, pa.array(message_places), results)
         distinct_messages, message_numbers = _numbered(message_ids)
         subscribers = subscribers.dictionary_encode()
         places = places.view(pa.int32())
@@ -193,11 +192,11 @@ class DeliveryBatch:
         dictionary = pa.DictionaryArray.from_arrays
         return pa.record_batch(
             [
-                hexadecimal(made),
+                made,
                 dictionary(message_numbers[message_places], distinct_messages),
                 dictionary(places, ids),
                 dictionary(subscribers.indices.take(places), subscribers.dictionary),
-                dictionary(places, hexadecimal(versions)),
+                dictionary(places, versions),
                 dictionary(zeros, pa.array([self.snapshot_version])),
                 results.view(pa.int32()),
                 self._fragments,

@@ -31,8 +31,8 @@ from pathcast.errors import PathcastError, UnsupportedQueryError
 from pathcast.kernel.registry import KernelRegistry
 from pathcast.limits import Limits
 from pathcast.model import CACHE_BYTES_MAX, Subscription
+from pathcast.query.syntax import LocationPath, PathExpr, VariableReference
 from pathcast.query.xquery import Target, is_xquery, paper_form, parse
-from pathcast.query.xquery.syntax import Path, Variable
 
 _SPAN: Final = np.dtype([("start", "<u4"), ("end", "<u4")])
 _NOWHERE: Final = 0xFFFF_FFFF
@@ -189,7 +189,7 @@ def _check_selects(select: Select) -> None:
     if (
         form is None
         or form.outer is not None
-        or not isinstance(form.template, Path | Variable)
+        or not isinstance(form.template, LocationPath | PathExpr | VariableReference)
         or form.returns[0].target is not Target.ELEMENT
     ):
         raise UnsupportedQueryError(

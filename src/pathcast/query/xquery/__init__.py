@@ -17,12 +17,10 @@ from pathcast.query.xquery.paper import (
 from pathcast.query.xquery.parts import Part, parts_of
 from pathcast.query.xquery.reader import parse
 from pathcast.query.xquery.subscription import form_of_path, refusal_of
-from pathcast.query.xquery.syntax import Program
 
 __all__ = [
     "PaperStep",
     "Part",
-    "Program",
     "Target",
     "form_of_path",
     "framed",

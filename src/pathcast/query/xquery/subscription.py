@@ -25,10 +25,10 @@ from pathcast.query.compiled import CostClass, Reason, compile_query
 from pathcast.query.names import Namespaces
 from pathcast.query.reader import read_query
 from pathcast.query.static import Kind, kind_of
+from pathcast.query.syntax import Program
 from pathcast.query.xquery.language import is_xquery, without_comments
 from pathcast.query.xquery.paper import PaperQuery, paper_form
 from pathcast.query.xquery.reader import parse
-from pathcast.query.xquery.syntax import Program
 
 
 @dataclass(frozen=True, slots=True)
