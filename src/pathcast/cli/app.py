@@ -119,7 +119,7 @@ GROUPS: Final = {
     "generate": _Place(
         "generate",
         "build_generate",
-        "Generate documents or queries by a DTD; the same seed gives the same bytes.",
+        "Generate documents, queries or subscriptions; the same seed gives the same bytes.",
     ),
     "chunk": _Place(
         "chunk",
