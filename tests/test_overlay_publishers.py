@@ -59,8 +59,13 @@ def publish(root: Root, chance: random.Random, publisher: str, ids: Sequence[str
     sure = 0
     while sure < len(ids):
         for place in range(sure, len(ids)):
-            effects = root.node.publish(
-                "s", ids[place], b"x", 0.0, Numbered(publisher, 7 * place + 1)
+            effects = root.node.asked(
+                0.0,
+                root.node.broker.publish,
+                "s",
+                ids[place],
+                b"x",
+                numbered=Numbered(publisher, 7 * place + 1),
             )
             if chance.random() < 0.1:
                 # The root is killed between two effects, or before it could send the receipt.
@@ -85,7 +90,7 @@ def history(seed: int) -> tuple[list[str], list[list[str]]]:
     """What two publishers, one after the other and back, left in the log; what they wanted."""
     chance = random.Random(seed)
     root = Root()
-    root.do(root.node.register_source("s", SourceEntry(), 0.0))
+    root.do(root.node.asked(0.0, root.node.broker.register_source, "s", SourceEntry()))
     wanted = [[f"{name}{number}" for number in range(MESSAGES)] for name in "pq"]
     for upto in (MESSAGES // 2, MESSAGES):
         for name, ids in zip("pq", wanted, strict=True):
@@ -108,7 +113,7 @@ def test_without_numbers_some_are_taken_twice() -> None:
 
 def test_of_a_call_all_are_taken_or_none_and_each_number_once() -> None:
     root = Root()
-    root.do(root.node.register_source("s", SourceEntry(), 0.0, owner="ann"))
+    root.do(root.node.asked(0.0, root.node.broker.register_source, "s", SourceEntry(), owner="ann"))
     broker = root.node.broker
     numbers = [1, 2, 2, 3, 1]
     given = [PublishedMessage("s", f"m{n}", b"x", numbered=Numbered("p", n)) for n in numbers]

@@ -26,18 +26,18 @@ from pathcast.overlay.local_plan import XmlProfiles
 from pathcast.overlay.messages import SourceEntry
 from pathcast.overlay.xml_content import xml_content
 from pathcast.settings import read_settings
-from pathcast.transport.broker import (
+from pathcast.transport.broker import broker_kind
+from pathcast.transport.broker_requests import (
     CODEC,
     DELIVERIES,
-    Doorkeeper,
     NotTaken,
     PublishRequest,
     RegisterSourceRequest,
     Subscribe,
-    broker_kind,
 )
 from pathcast.transport.carrier import Carrier
 from pathcast.transport.disk import Disk
+from pathcast.transport.doorkeeper import Doorkeeper
 from pathcast.transport.process import operator_of, running
 from pathcast.transport.settings import BrokerSettings
 from pathcast_lab.sim.memory_streams import MemoryNetwork

@@ -10,9 +10,9 @@ import pickle
 import pytest
 
 from pathcast.errors import CATALOGUE, QuerySyntaxError, UnsupportedQueryError
+from pathcast.query.functions import REFUSED_ARGUMENTS, argument_counts
 from pathcast.query.refused_functions import refused_functions
 from pathcast.query.xquery import parse
-from pathcast.query.xquery.functions import REFUSED_ARGUMENTS, argument_counts
 from xquery_cases import NAMESPACES, REFUSED, WRONG
 
 

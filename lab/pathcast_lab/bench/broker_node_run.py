@@ -22,7 +22,12 @@ from pathcast.overlay.local_plan import XmlProfiles
 from pathcast.overlay.messages import SourceEntry, StreamMessage
 from pathcast.overlay.table import Table
 from pathcast.registry import Registry
-from pathcast.transport.broker import CODEC, DELIVERIES, PublishRequest, RegisterSourceRequest
+from pathcast.transport.broker_requests import (
+    CODEC,
+    DELIVERIES,
+    PublishRequest,
+    RegisterSourceRequest,
+)
 from pathcast.transport.client import BrokerClient
 from pathcast.transport.disk import Disk
 from pathcast.transport.grpc_streams import Address

@@ -35,7 +35,7 @@ from pathcast.engine.results import (
     QueryIds,
     QueryNumbers,
 )
-from pathcast.engine.routing import Routed, Router, RoutingStream, RoutingTable
+from pathcast.engine.routing import Router, RoutingStream, RoutingTable
 from pathcast.engine.rows import carried_mode
 from pathcast.engine.verdicts import VERDICTS_SCHEMA, Verdicts
 
@@ -57,7 +57,6 @@ __all__ = [
     "PredicateExplanation",
     "QueryIds",
     "QueryNumbers",
-    "Routed",
     "Router",
     "RoutingStream",
     "RoutingTable",

@@ -269,7 +269,6 @@ SENTENCES: Final[Mapping[str, Mapping[str, str]]] = {
     "SchemaError": {
         "schema.unreadable": "{path} cannot be read as a DTD: {reason}",
         "schema.xsd": "{path} cannot be read as an XML Schema: {reason}",
-        "schema.catalog": "{path} cannot be read as an XML catalog: {reason}",
         "schema.unusable": "{reason}",
     },
     "ConfigError": {

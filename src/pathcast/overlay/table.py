@@ -133,7 +133,7 @@ class Table:
         names, nobody = self._names(), frozenset[str]()
         reached = [nobody] * len(messages)
         for part in self._parts:
-            for row, targets in enumerate(part.router.route(messages)):
+            for row, targets in enumerate(part.router.route(messages).lists()):
                 if targets:
                     reached[row] |= {names[each] for each in targets if each in names}
         return reached

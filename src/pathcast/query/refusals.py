@@ -21,7 +21,7 @@ from typing import Any, Final
 from pathcast.boundary import native, native_errors
 from pathcast.errors import QuerySyntaxError, UnsupportedQueryError, shown
 from pathcast.query import suggestions
-from pathcast.query.functions import ARGUMENT_COUNTS, arguments_expected
+from pathcast.query.functions import CORE_FUNCTIONS, arguments_expected
 from pathcast.query.names import Namespaces
 from pathcast.query.prefixes import binding, usual_uri
 from pathcast.query.refused_functions import for_function, for_type, in_xquery
@@ -291,7 +291,7 @@ def _for_unknown_function(written: str) -> str | None:
         return for_type(local)
     if (instead := for_function(local)) is not None:
         return instead
-    known = [*ARGUMENT_COUNTS, *_NODE_TYPES]
+    known = [*CORE_FUNCTIONS, *_NODE_TYPES]
     if (meant := suggestions.nearest(local, known)) is not None:
         return f"did you mean {meant}()?"
     meant = suggestions.nearest(local, sorted(in_xquery()))

@@ -9,7 +9,7 @@ from enum import Enum
 from types import MappingProxyType
 from typing import Final
 
-from pathcast.query.functions import RESULT_TYPES
+from pathcast.query.functions import CORE_FUNCTIONS
 from pathcast.query.syntax import (
     EQUALITIES,
     ORDERS,
@@ -55,7 +55,7 @@ def kind_of(expr: Expr) -> Kind:
         case LocationPath() | PathExpr() | FilterExpr() | VariableReference():
             return Kind.NODE_SET
         case FunctionCall(name=name):
-            return _KINDS[RESULT_TYPES[name]]
+            return _KINDS[CORE_FUNCTIONS[name].result]
         case Literal():
             return Kind.STRING
         case Number() | UnaryExpr():

@@ -232,7 +232,7 @@ class FunctionCall:
 
     Attributes:
         name: As written in an XPath; in a program the local name, and
-            `pathcast.query.xquery.functions` has them all.
+            `pathcast.query.functions` has them all.
         arguments: In a program see the module for the context item.
     """
 

@@ -8,16 +8,14 @@ from prometheus_client.core import Metric
 
 from pathcast.overlay.broker_node import BrokerNode
 from pathcast.overlay.xml_content import XmlInterests
-from pathcast.protocol import Node
 from pathcast.transport.meters import counter, gauge
 
 
-def broker_metrics(node: Node, connected: Collection[str]) -> Iterable[Metric]:
+def broker_metrics(node: BrokerNode, connected: Collection[str]) -> Iterable[Metric]:
     """Its subscriptions, tables, sessions, streams and log.
 
     Cost: a pass over links, members and roots; none over subscriptions or messages.
     """
-    assert isinstance(node, BrokerNode)
     broker = node.broker
     tables = {
         tree: plane.interests
@@ -73,8 +71,7 @@ def _log(node: BrokerNode, members: Collection[str]) -> Iterable[Metric]:
     )
 
 
-def missing_links(node: Node, connected: Collection[str]) -> Mapping[str, str]:
+def missing_links(node: BrokerNode, connected: Collection[str]) -> Mapping[str, str]:
     """Neighbours that there is no connection to."""
-    assert isinstance(node, BrokerNode)
     missing = sorted(node.link_counts().keys() - set(connected))
     return {f"link to {peer}": "there is no connection" for peer in missing}

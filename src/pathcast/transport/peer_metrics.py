@@ -6,13 +6,12 @@ from collections.abc import Collection, Iterable, Mapping
 
 from prometheus_client.core import Metric
 
-from pathcast.protocol import Node
 from pathcast.transport.meters import counter, gauge
 from pathcast.transport.peer import ServedPeer
 from pathcast.transport.virtual_peers import VirtualPeers
 
 
-def peer_metrics(node: Node, connected: Collection[str]) -> Iterable[Metric]:
+def peer_metrics(node: ServedPeer | VirtualPeers, connected: Collection[str]) -> Iterable[Metric]:
     """Its records, visits, publications and subscriptions.
 
     Cost: a pass over the members of the process. No record is read.
@@ -54,12 +53,11 @@ def peer_metrics(node: Node, connected: Collection[str]) -> Iterable[Metric]:
     )
 
 
-def missing_members(node: Node, _: Collection[str]) -> Mapping[str, str]:
+def missing_members(node: ServedPeer | VirtualPeers, _: Collection[str]) -> Mapping[str, str]:
     """Members of the process that are not on the ring. Neighbours come and go with the ring."""
     names = [each.ring.me.name for each in _members(node) if not each.ring.ring.is_member]
     return {f"member {name}": "it is not on the ring" for name in names}
 
 
-def _members(node: Node) -> list[ServedPeer]:
-    assert isinstance(node, ServedPeer | VirtualPeers)
+def _members(node: ServedPeer | VirtualPeers) -> list[ServedPeer]:
     return node.served if isinstance(node, VirtualPeers) else [node]

@@ -48,8 +48,8 @@ from pathcast.overlay.registration_messages import (
     SourceUpdated,
     UpdateSource,
 )
-from pathcast.transport.broker import CODEC as BROKER_CODEC
-from pathcast.transport.broker import DELIVERIES, PublishRequest
+from pathcast.transport.broker_requests import CODEC as BROKER_CODEC
+from pathcast.transport.broker_requests import DELIVERIES, PublishRequest
 from pathcast.transport.client import BrokerClient
 from pathcast.transport.disk import Waiting
 from pathcast.transport.grpc_streams import Address

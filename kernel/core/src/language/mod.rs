@@ -4,8 +4,8 @@
 //! in texts), [`number_text`] (numbers as text), [`strings`] (functions of strings), [`values`] (sets of values),
 //! [`types`] (of atomic values), [`moments`] (dates, times, durations), [`moment_parts`] (their parts), [`moment_text`]
 //! (these as text), [`patterns`] (regular expressions), [`pattern_text`] (their notation), [`functions`] (of both languages), [`tree`] (an XPath as it
-//! was written), [`refusal`] (why a text is no query), [`reader`] (text to that tree), [`compile`] (what the tree
-//! becomes), [`paths`] (paths as values: cover, widen, travel), [`xpath`] (XPath 1.0 as it is evaluated), [`xquery`]
+//! was written), [`refusal`] (why a text is no query), `grammar` (that of both languages), [`reader`] (XPath 1.0: text to
+//! that tree), [`compile`] (what the tree becomes), [`paths`] (paths as values: cover, widen, travel), [`xpath`] (XPath 1.0 as it is evaluated), [`xquery`]
 //! (subscriptions as syntax trees), [`choice`] (which language a text is in), [`gates`] (what must be there for a program
 //! to be delivered), [`edits`] (what is done to messages before subscriptions see them).
 
@@ -16,6 +16,7 @@ pub mod compile;
 pub mod edits;
 pub mod functions;
 pub mod gates;
+pub(crate) mod grammar;
 pub(crate) mod moment_parts;
 mod moment_text;
 pub(crate) mod moments;

@@ -40,7 +40,8 @@ from pathcast.overlay.messages import (
     encoded,
 )
 from pathcast.overlay.xml_content import xml_content
-from pathcast.transport.broker import PublishRequest, RegisterSourceRequest, Subscribe, broker_kind
+from pathcast.transport.broker import broker_kind
+from pathcast.transport.broker_requests import PublishRequest, RegisterSourceRequest, Subscribe
 from pathcast.transport.carrier import Carrier
 from pathcast.transport.disk import Disk
 from pathcast_lab.bench.figures.point import Place, Value

@@ -274,7 +274,7 @@ def simulated_times(tree: Tree, asked: Sequence[tuple[int, str]]) -> list[float]
             node: Node, now: float, name: str = f"s{number}", profile: str = profile
         ) -> Sequence[Effect]:
             assert isinstance(node, BrokerNode)
-            return node.subscribe(name, "ann", DeliveryProfile(profile), now)
+            return node.asked(now, node.broker.subscribe, name, "ann", DeliveryProfile(profile))
 
         network.call(names[host], subscribe)
         network.run(network.now + APART_SECONDS)

@@ -20,6 +20,7 @@ from types import MappingProxyType
 from typing import Final
 
 from pathcast.query.canonical import number_text
+from pathcast.query.functions import FUNCTION_NAMESPACE, SCHEMA_NAMESPACE
 from pathcast.query.names import XML_NAMESPACE
 from pathcast.query.notation import is_double_slash
 from pathcast.query.syntax import (
@@ -60,7 +61,6 @@ from pathcast.query.syntax import (
     UnaryExpr,
     VariableReference,
 )
-from pathcast.query.xquery.functions import FUNCTION_NAMESPACE, SCHEMA_NAMESPACE
 
 _SINGLE, _OR, _AND, _COMPARISON, _RANGE, _ADDITIVE, _MULTIPLICATIVE, _UNION = range(8)
 _INTERSECT, _CASTABLE, _UNARY, _MAP, _PATH, _PRIMARY = range(8, 14)

@@ -20,13 +20,13 @@ from typing import Final, NamedTuple, TypeAlias
 
 from pathcast.errors import Param, QuerySyntaxError, UnsupportedQueryError
 from pathcast.query import suggestions
-from pathcast.query.refused_functions import for_refused, for_text_of, for_type
-from pathcast.query.syntax import Axis, NodeKind
-from pathcast.query.xquery.functions import (
+from pathcast.query.functions import (
     REFUSED_ARGUMENTS,
     argument_counts,
     arguments_expected,
 )
+from pathcast.query.refused_functions import for_refused, for_text_of, for_type
+from pathcast.query.syntax import Axis, NodeKind
 
 MESSAGE_VARIABLE: Final = "msg"
 """The message, as papers write it."""

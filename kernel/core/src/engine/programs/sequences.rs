@@ -7,10 +7,10 @@ use super::run::{Evaluator, Run};
 use super::value::Item;
 use crate::language::comparison::Comparison;
 use crate::language::functions::Function;
+use crate::language::grammar::references::is_xml_character;
 use crate::language::moments::Moment;
 use crate::language::number_text::round;
 use crate::language::types::Type;
-use crate::language::xquery::is_xml_character;
 use crate::language::xquery::syntax::{ExprId, Number};
 
 impl Evaluator<'_, '_> {

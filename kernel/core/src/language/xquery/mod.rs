@@ -15,7 +15,6 @@ pub use super::functions::Function;
 use super::refusal::Parsed;
 pub use super::xpath::{List, Step, TextRange};
 pub use origins::Origins;
-pub(crate) use parse::{comment_end, is_xml_character};
 pub(crate) use results::deciding_parts;
 pub use results::undeliverable_part;
 pub use syntax::{

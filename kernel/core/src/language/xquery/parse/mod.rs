@@ -1,37 +1,36 @@
-//! Text to syntax tree (XQuery 1.0, 3 and 4).
+//! XQuery as a [grammar](crate::language::grammar): text to program (XQuery 1.0, 3 and 4).
 //!
-//! Recursive descent over the text itself: no list of tokens, no strings but those the tree keeps.
-//! Operators are read by climbing their precedence, so that the call stack grows with what
-//! [`DEPTH_MAX`] bounds. Names, variables, functions and kinds of items are settled where they are
+//! No strings are made but those that the program keeps. Names, variables, functions and kinds of items are settled where they are
 //! read; what the parser gives needs no second look.
 
 mod constructors;
 mod facts;
+mod grammar;
 mod names;
 mod operators;
 mod paths;
 mod primaries;
-mod scan;
 mod static_rules;
 
 use super::origins::Origins;
 use super::syntax::{Clause, Expr, ExprId, OrderKey, Part, Program};
 use super::{Delivered, undeliverable_part};
 use crate::language::functions::Function;
+use crate::language::grammar::scan::{self, Lexis, comment_end, no_character};
+use crate::language::grammar::{Grammar, Scanner};
 use crate::language::refusal::{Parsed, Reason, Refusal};
 use crate::language::values::{VALUE_BYTES_MAX, VALUES_MAX};
 use crate::language::xpath::analyse::needs_markup;
 use crate::language::xpath::{List, TextRange};
 use facts::{Facts, items, reads};
-pub(crate) use names::is_xml_character;
 use names::{Binding, Variable};
-pub(crate) use scan::comment_end;
-use scan::{Scanner, no_character};
 
 /// Bytes of a text.
 const TEXT_BYTES_MAX: usize = 32 * 1024;
 /// Syntax nodes.
 const NODES_MAX: usize = 2048;
+/// Predicates of one step or filter.
+const PREDICATES_MAX: usize = 64;
 /// Parentheses, predicates, calls, constructors, FLWORs, conditionals and quantifiers within one
 /// another.
 const DEPTH_MAX: usize = 64;
@@ -189,7 +188,7 @@ impl<'t> Parser<'t> {
             ..Program::default()
         };
         Parser {
-            scanner: Scanner::new(text, origins.is_some()),
+            scanner: Scanner::new(text, Lexis::XQuery, origins.is_some()),
             program,
             origins,
             facts: Vec::with_capacity(guess),

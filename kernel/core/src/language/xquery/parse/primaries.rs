@@ -4,9 +4,10 @@ use super::super::casts;
 use super::super::syntax::{Expr, ExprId, Number};
 use super::facts::{self as kinds, items, reads};
 use super::names::{FUNCTIONS, SCHEMA};
-use super::scan::number_length;
 use super::{Facts, Parser};
 use crate::language::functions::{self, Function};
+use crate::language::grammar::Grammar;
+use crate::language::grammar::scan::number_length;
 use crate::language::pattern_text::PatternFault;
 use crate::language::patterns::{COMPILED_BYTES_MAX, PATTERN_BYTES_MAX, Pattern};
 use crate::language::query::scan::Written;
@@ -15,8 +16,6 @@ use crate::language::types::Type;
 use crate::language::xpath::{List, TextRange};
 use crate::xml::parser::is_ncname_start;
 
-/// Predicates of one step or filter.
-const PREDICATES_MAX: usize = 64;
 /// Digits of an integer, as many as XQuery 1.0 asks for at least.
 const INTEGER_DIGITS_MAX: usize = 18;
 
@@ -38,35 +37,25 @@ enum Called<'w> {
 /// Primaries, predicates, calls.
 impl Parser<'_> {
     /// Expressions in square brackets, of items of some kinds.
-    pub(super) fn predicates(&mut self, context: u8) -> Parsed<(List, PredicateFacts)> {
+    pub(super) fn predicates_of(&mut self, context: u8) -> Parsed<(List, PredicateFacts)> {
         let outer = std::mem::replace(&mut self.context, context);
         self.predicates += 1;
         self.loops += 1;
         let mut ids = Vec::new();
         let mut found = PredicateFacts { facts: Facts::default(), is_positional: false, nth: None };
-        while self.scanner.peek() == b'[' {
-            let offset = self.scanner.at;
-            self.count(offset)?;
-            if ids.len() == PREDICATES_MAX {
-                let details = vec![PREDICATES_MAX.into()];
-                return Err(Refusal::new(offset, Reason::TooManyPredicates, details));
-            }
-            self.enter(offset)?;
-            self.scanner.skip(1);
-            let id = self.sequence()?;
-            self.leave();
-            self.scanner.expect(b']', "or an operator")?;
-            self.need_value(id)?;
-            let facts = self.facts(id);
+        self.predicates(0, |parser, id, _| {
+            parser.need_value(id)?;
+            let facts = parser.facts(id);
             found.is_positional |= facts.is_positional();
             found.facts = found.facts.around(facts.as_predicate());
             if ids.is_empty()
-                && let Expr::Number(Number::Integer(nth)) = self.program.expr(id)
+                && let Expr::Number(Number::Integer(nth)) = parser.program.expr(id)
             {
                 found.nth = u32::try_from(nth).ok().filter(|&nth| nth > 0);
             }
             ids.push(id);
-        }
+            Ok(())
+        })?;
         self.loops -= 1;
         self.predicates -= 1;
         self.context = outer;
@@ -75,7 +64,7 @@ impl Parser<'_> {
 
     pub(super) fn filter(&mut self, primary: ExprId, offset: usize) -> Parsed<ExprId> {
         let inner = self.facts(primary);
-        let (predicates, found) = self.predicates(inner.items)?;
+        let (predicates, found) = self.predicates_of(inner.items)?;
         let facts = Facts::of(items::NONE).giving(inner).around(found.facts);
         let is_positional = found.is_positional;
         let id = self.push(Expr::Filter { primary, predicates, is_positional }, facts, offset);
@@ -155,20 +144,13 @@ impl Parser<'_> {
         self.push(Expr::Number(number), facts, offset)
     }
 
-    /// `(...)`; leaves no expression of its own.
-    fn parenthesised(&mut self) -> Parsed<ExprId> {
-        let offset = self.scanner.at;
-        self.enter(offset)?;
-        self.scanner.skip(1);
-        let inner = if self.scanner.peek() == b')' {
-            self.count(offset)?;
-            self.sequence_of(&[], offset)
-        } else {
-            self.sequence()?
-        };
-        self.leave();
-        self.scanner.expect(b')', "or an operator")?;
-        Ok(inner)
+    /// What stands between parentheses.
+    pub(super) fn in_parentheses(&mut self, offset: usize) -> Parsed<ExprId> {
+        if self.scanner.peek() != b')' {
+            return self.sequence();
+        }
+        self.count(offset)?;
+        Ok(self.sequence_of(&[], offset))
     }
 
     /// A function call; `first` is an argument that stands before it and `=>`.
@@ -401,23 +383,6 @@ impl Parser<'_> {
         let own = Facts { may_be_number: to.is_number(), ..Facts::of(items::ATOMS) };
         let facts = own.around(self.facts(operand));
         Ok(self.push(Expr::Cast { to, operand }, facts, offset))
-    }
-
-    fn arguments(&mut self, first: Option<ExprId>) -> Parsed<Vec<ExprId>> {
-        let offset = self.scanner.place();
-        self.scanner.expect(b'(', "of the call")?;
-        let mut arguments = Vec::from_iter(first);
-        if self.scanner.take(b')') {
-            return Ok(arguments);
-        }
-        self.enter(offset)?;
-        arguments.push(self.single()?);
-        while self.scanner.take(b',') {
-            arguments.push(self.single()?);
-        }
-        self.leave();
-        self.scanner.expect(b')', "or a comma")?;
-        Ok(arguments)
     }
 
     fn push_call(
