@@ -52,8 +52,8 @@ import msgspec
 from pathcast.errors import QuerySyntaxError
 from pathcast.limits import Limits
 from pathcast.model import STEPS_MAX, Subscription
-from pathcast.overlay.content import Sent
-from pathcast.overlay.interest import Delta, Interests
+from pathcast.overlay.content import Delta, Sent
+from pathcast.overlay.interest import Interests
 from pathcast.overlay.projection import (
     SELECTS_MAX,
     Offer,
@@ -241,21 +241,21 @@ class ToldCuts:
         self._plain = frozenset(plain)
 
     def update(self, origin: str, added: Iterable[str], removed: Iterable[str]) -> dict[str, Delta]:
-        """Implement `Interests.update`."""
+        """Implement `InterestTables.update`."""
         return self._as_told(self._all.update(origin, added, removed))
 
     def set_neighbours(self, names: Iterable[str]) -> dict[str, Delta]:
-        """Implement `Interests.set_neighbours`."""
+        """Implement `InterestTables.set_neighbours`."""
         names = set(names)
         self._kinds = {name: self._kinds.get(name) or _Kinds() for name in names}
         return self._as_told(self._all.set_neighbours(names))
 
     def told(self, neighbour: str) -> frozenset[str]:
-        """Implement `Interests.told`."""
+        """Implement `InterestTables.told`."""
         return self._told(neighbour, self._all.told(neighbour))
 
     def entries(self, origin: str) -> frozenset[str]:
-        """Implement `Interests.entries`."""
+        """Implement `InterestTables.entries`."""
         return self._all.entries(origin)
 
     def _told(self, name: str, entries: frozenset[str]) -> frozenset[str]:
@@ -347,7 +347,7 @@ class LinkCuts:
         wanted: Mapping[str, Sequence[int]],
         done: Sequence[int] = (),
     ) -> dict[str, list[Sent | None]]:
-        """Implement `pathcast.overlay.content.Interests.cut`."""
+        """Implement `pathcast.overlay.content.InterestTables.cut`."""
         self._take_changes()
         done = done or [0] * len(bodies)
         came = [Sent(body, steps) for body, steps in zip(bodies, done, strict=True)]
@@ -414,7 +414,7 @@ class LinkCuts:
         return sent
 
     def is_cutting(self, name: str) -> bool:
-        """Implement `pathcast.overlay.content.Interests.is_cutting`."""
+        """Implement `pathcast.overlay.content.InterestTables.is_cutting`."""
         self._take_changes()
         has_steps = bool(self._steps.get(name))
         return has_steps or (name in self._projections and self._is_tried(name, 0))

@@ -177,6 +177,7 @@ fn is_one_atom(program: &Program, id: ExprId) -> bool {
                     | CurrentDateTime
                     | CurrentTime
                     | EncodeForUri
+                    | FormatNumber
                     | ImplicitTimezone
                     | NormalizeUnicode
                     | Number
@@ -198,6 +199,7 @@ fn is_boolean(function: Function) -> bool {
         function,
         Boolean
             | Contains
+            | DeepEqual
             | Empty
             | EndsWith
             | Exists
