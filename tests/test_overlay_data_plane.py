@@ -25,7 +25,7 @@ from pathcast.overlay.messages import (
     StreamMessage,
 )
 from pathcast.overlay.parts import Parts
-from pathcast.overlay.publishers import PublishedMessage
+from pathcast.overlay.publishers import PublishRequest
 from pathcast.overlay.streams import Stream
 from pathcast.protocol import Deliver, Effect, Save, Send, Wake
 from pathcast_lab.sim.toy_content import ToyInterests, ToyProfiles
@@ -187,7 +187,7 @@ def test_a_root_sends_many_messages_before_it_gives_its_own_subscribers_any() ->
     line.carry("a", a.asked(line.now, a.broker.subscribe, "a", "a", DeliveryProfile("a1")))
     line.pass_time()
     names = [f"m{n}" for n in range(LOCAL_MESSAGES + 1)]
-    a.broker.publish_all([PublishedMessage("s", name, b"1") for name in names])
+    a.broker.publish_all([PublishRequest("s", name, b"1") for name in names])
     effects = a.done(line.now)
     assert forwards(effects) == names
     assert deliveries(effects) == []

@@ -16,7 +16,7 @@ from pathcast.overlay import publishers as publishers_module
 from pathcast.overlay.broker_node import BrokerNode
 from pathcast.overlay.broker_settings import ProtocolSettings
 from pathcast.overlay.messages import SourceEntry, StreamMessage
-from pathcast.overlay.publishers import Logged, Numbered, PublishedMessage, Publishers
+from pathcast.overlay.publishers import Logged, Numbered, Publishers, PublishRequest
 from pathcast.protocol import Effect, Forget, Save
 from pathcast_lab.sim.ablations import without
 from pathcast_lab.sim.toy_content import TOY
@@ -116,11 +116,11 @@ def test_of_a_call_all_are_taken_or_none_and_each_number_once() -> None:
     root.do(root.node.asked(0.0, root.node.broker.register_source, "s", SourceEntry(), owner="ann"))
     broker = root.node.broker
     numbers = [1, 2, 2, 3, 1]
-    given = [PublishedMessage("s", f"m{n}", b"x", numbered=Numbered("p", n)) for n in numbers]
+    given = [PublishRequest("s", f"m{n}", b"x", numbered=Numbered("p", n)) for n in numbers]
     for odd, sender in (("nobody's", "ann"), ("s", "bob")):
         with pytest.raises(PublicationError):
-            broker.publish_all([*given, PublishedMessage(odd, "m", b"x")], sender)
-    too_long = PublishedMessage("s", "long", bytes(ProtocolSettings().message_bytes_max + 1))
+            broker.publish_all([*given, PublishRequest(odd, "m", b"x")], sender)
+    too_long = PublishRequest("s", "long", bytes(ProtocolSettings().message_bytes_max + 1))
     with pytest.raises(PublicationError):
         broker.publish_all([given[0], too_long], "ann")
     assert broker.publish_all([], "ann") == []

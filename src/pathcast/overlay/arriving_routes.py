@@ -51,7 +51,7 @@ class Streams:
 
 
 class MessageDecisions:
-    """`pathcast.overlay.content.Decisions` of one message.
+    """`pathcast.overlay.content.RoutingDecision` of one message.
 
     Args:
         tables: All that may lead to somebody.

@@ -53,7 +53,7 @@ from pathcast.overlay.messages import (
 )
 from pathcast.overlay.numbers_of_life import NumbersOfLife
 from pathcast.overlay.outcome import EventEffects
-from pathcast.overlay.publishers import Numbered, PublishedMessage
+from pathcast.overlay.publishers import Numbered, PublishRequest
 from pathcast.overlay.query_plane import QueryPlane
 from pathcast.overlay.retention import Lag
 from pathcast.overlay.root import StreamRoot
@@ -378,10 +378,10 @@ class BrokerState:
         Raises:
             PublicationError: See there.
         """
-        one = PublishedMessage(source, message, body, trace, numbered)
+        one = PublishRequest(source, message, body, numbered, trace)
         return self.publish_all([one], sender)[0]
 
-    def publish_all(self, publications: Sequence[PublishedMessage], sender: str = "") -> list[int]:
+    def publish_all(self, publications: Sequence[PublishRequest], sender: str = "") -> list[int]:
         """Take messages, all or none; `finish` sends them.
 
         Args:

@@ -23,7 +23,7 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 
 from pathcast.errors import PathcastError, PeerError
-from pathcast.overlay.content import LOCAL, InterestTables, TableChange
+from pathcast.overlay.content import LOCAL, Delta, InterestTables
 from pathcast.overlay.messages import Detach, Interest, Payload, Settled, StreamMessage
 
 ENTRIES_MAX = 1_000_000
@@ -279,7 +279,7 @@ class QueryPlane:
             if told and name != origin
         }
 
-    def _tell(self, changes: Mapping[str, TableChange]) -> None:
+    def _tell(self, changes: Mapping[str, Delta]) -> None:
         for name in sorted(changes):
             change = changes[name]
             if self._attached.get(name) and (change.added or change.removed):

@@ -123,10 +123,10 @@ class SourceSettings(BaseModel):
     columns: tuple[str, ...] = ()
     """Parquet, Delta, Spark and broker: columns that are passed through to inboxes and matches;
     none may have the name of a column that Pathcast writes."""
-    page_bytes_max: int | None = Field(default=None, ge=1)
-    """Parquet and Delta: bytes of pages that a task holds while it reads a row group, those of a
-    dictionary twice; a file that needs more is a dead letter. 176 MiB, or 12 times the bytes of the
-    file if that is more, when not given."""
+    read_bytes_max: int | None = Field(default=None, ge=1)
+    """Parquet and Delta: bytes of memory that a task may take to read some rows; a file of which a
+    single row takes more is a dead letter. 128 MiB, or 12 times the bytes of the file if that is
+    more, when not given. Linux keeps it."""
     time: str | None = None
     """Where a message says when it was made, for the column message_time of inboxes: one of
     source.columns, or an XPath, such as /order/@at, whose first node counts. What is no date or
@@ -200,6 +200,12 @@ class SourceSettings(BaseModel):
         if pattern is not None and info.data.get("kind") == "delta":
             raise ValueError("a Delta table says itself which files it has")
         return pattern
+
+    @property
+    def passes_over_lost(self) -> bool:
+        """Whether Kafka's offsets that are gone before they were read are passed over."""
+        given = {name.lower(): value.lower() for name, value in self.options.items()}
+        return self.format == KAFKA and given.get("failondataloss") == "false"
 
     @property
     def has_tombstones(self) -> bool:
@@ -334,6 +340,9 @@ class OutputSettings(BaseModel):
     never."""
     keep_replaced_seconds: float = Field(default=3600, ge=0)
     """How long files stay that were merged into others: the time that a reader has."""
+    keep_days: float | None = Field(default=None, gt=0)
+    """Days that rows stay. Micro-batches that were begun earlier go, with their commits, and with
+    subscriptions that no other one ran with; all stay when not given."""
     fragments: FragmentForm = "text"
     """Results and messages in inboxes: "text", with the bytes of a message that is no UTF-8 in the
     column fragment_bytes; or "binary", all of them as bytes."""

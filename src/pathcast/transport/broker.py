@@ -38,7 +38,6 @@ from pathcast.overlay.link import LinkSettings
 from pathcast.overlay.messages import (
     SourceEntry,
 )
-from pathcast.overlay.publishers import Numbered, PublishedMessage
 from pathcast.overlay.reasons import entries_that_hold
 from pathcast.overlay.xml_content import xml_content
 from pathcast.protocol import Effect, Send
@@ -166,7 +165,7 @@ def _request(
 
 
 def _published(
-    broker: BrokerState, client: str, publications: Sequence[PublishedMessage]
+    broker: BrokerState, client: str, publications: Sequence[PublishRequest]
 ) -> list[object]:
     """Takes messages, all or none but those of sources that are not the client's.
 
@@ -196,13 +195,13 @@ def _published(
     return [not_taken(each.message, errors[each.source]) for each in gone]
 
 
-def _publication(client: str, message: PublishRequest) -> PublishedMessage:
-    """Convert a client's message to a publication; publisher names are the client's own."""
+def _publication(client: str, message: PublishRequest) -> PublishRequest:
+    """The message at the broker, where names of publishers are the client's own."""
     given = message.numbered
-    numbered = None if given is None else Numbered(own_id(client, given.publisher), given.number)
-    return PublishedMessage(
-        message.source, message.message, message.body, trace=message.trace, numbered=numbered
-    )
+    if given is None:
+        return message
+    numbered = msgspec.structs.replace(given, publisher=own_id(client, given.publisher))
+    return msgspec.structs.replace(message, numbered=numbered)
 
 
 def _look_at_schema(node: BrokerNode, message: object) -> None:

@@ -43,7 +43,7 @@ from pathcast.overlay.messages import (
     Trimmed,
 )
 from pathcast.overlay.messages import Name as LinkName
-from pathcast.overlay.publishers import Numbered
+from pathcast.overlay.publishers import PublishRequest as PublishRequest
 from pathcast.transport.frames import Codec, EntryDecoder, Flow
 
 SourceName = Annotated[str, msgspec.Meta(min_length=1, max_length=128, pattern="^[^!]")]
@@ -153,25 +153,6 @@ class SubscriptionsListed(msgspec.Struct, frozen=True, tag=True):
 
     rows: tuple[SubscriptionRow, ...]
     more_after: str = ""
-
-
-class PublishRequest(msgspec.Struct, frozen=True, tag="Publish"):
-    """A message of a source.
-
-    Attributes:
-        source: Which.
-        message: Id of the message, of 1 to 128 characters.
-        body: The message.
-        numbered: Of a client that numbers what it publishes and may publish it again; the names of
-            publishers are the client's own.
-        trace: Brokers remember from whom they have it.
-    """
-
-    source: str
-    message: str
-    body: bytes
-    numbered: Numbered | None = None
-    trace: bool = False
 
 
 class NotTaken(msgspec.Struct, frozen=True, tag=True):

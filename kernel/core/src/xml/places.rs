@@ -74,9 +74,10 @@ pub struct Place {
     pub kind: NodeKind,
     /// How many nodes of its kind come before it in the message; of a namespace node, the number of its element.
     pub number: u32,
-    /// Where it lies in the bytes that came: an element from its start tag to its end tag, the value of an attribute, the
-    /// text of a text node, if the message has it as it stands; the document node is all that came. None for other nodes,
-    /// and where the bytes are not those that came: in another encoding than UTF-8, in an entity, by a declaration.
+    /// Where it lies in the bytes that came: an element from its start tag to its end tag, the value of an attribute,
+    /// the text of a text node, if the message has it as it stands; the document node is all that came. None for other
+    /// nodes, and where the bytes are not those that came: in another encoding than UTF-8, in an entity, by a
+    /// declaration.
     pub span: Option<Range<u32>>,
 }
 

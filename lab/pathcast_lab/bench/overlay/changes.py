@@ -20,9 +20,9 @@ from random import Random
 import numpy as np
 
 from pathcast.overlay.broker_node import BrokerNode
-from pathcast.overlay.content import LOCAL, DeliveryProfile
+from pathcast.overlay.content import LOCAL, DeliveryProfile, Delta
 from pathcast.overlay.deliveries import InForce
-from pathcast.overlay.interest import Delta, Interests
+from pathcast.overlay.interest import Interests
 from pathcast.overlay.table import Table
 from pathcast.protocol import Deliver, Effect, Node
 from pathcast_lab.bench.figures.point import Place, Value

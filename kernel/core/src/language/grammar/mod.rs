@@ -204,9 +204,12 @@ pub(crate) trait Grammar<'t> {
             return self.steps(path, false, offset);
         }
         self.scanner().skip(1);
-        if self.is_step() || self.needs_step() {
+        if self.is_step() {
             let path = self.root_path();
             return self.steps(path, true, offset);
+        }
+        if self.needs_step() {
+            return Err(self.no_step());
         }
         Ok(self.root(offset))
     }
@@ -239,6 +242,9 @@ pub(crate) trait Grammar<'t> {
                     self.add_predicates(&mut path)?;
                     continue;
                 }
+                if !self.is_step() {
+                    return Err(self.no_step());
+                }
             }
             (is_here, is_first) = (false, false);
             self.step(&mut path)?;
@@ -246,11 +252,8 @@ pub(crate) trait Grammar<'t> {
         self.end_path(path, offset)
     }
 
-    /// A step with its predicates.
+    /// The step that is here, with its predicates.
     fn step(&mut self, path: &mut Self::Path) -> Parsed<()> {
-        if !self.is_step() {
-            return Err(self.no_step());
-        }
         let offset = self.scanner().place();
         self.count(offset)?;
         let (axis, test) = match self.scanner().byte() {

@@ -214,11 +214,11 @@ impl<'q> Parser<'q> {
         Ok(NodeTest::Type(node_type, offset as Offset))
     }
 
-    /// The node test that is here: a name, `*`, `*:name` or the type of a node.
-    fn test(&mut self) -> Option<Parsed<NodeTest>> {
+    /// The node test that is here: a name, `*`, `*:name` or the type of a node. Without an axis, a step is here.
+    fn test(&mut self, axis: Option<Axis>) -> Option<Parsed<NodeTest>> {
         let offset = self.scanner.place();
         let byte = self.scanner.byte();
-        if matches!(byte, b'.' | b'@') || !self.is_step() {
+        if axis.is_some() && (matches!(byte, b'.' | b'@') || !self.is_step()) {
             return None;
         }
         let (prefix, local, uri) = if byte == b'*' {
@@ -310,7 +310,7 @@ impl<'q> Grammar<'q> for Parser<'q> {
 
     fn node_test(&mut self, axis: Option<Axis>) -> Parsed<(Axis, NodeTest)> {
         let offset = self.scanner.place();
-        let Some(test) = self.test() else {
+        let Some(test) = self.test(axis) else {
             self.scanner.at = offset;
             return Err(self.unexpected("node-test", false));
         };

@@ -1,7 +1,8 @@
 //! Results that a program may not give.
 //!
-//! A result whose place is told is a node of the message. A result of its own is no boolean: whoever writes a condition means to hear of the messages that fulfil it, and not
-//! `false` of the others. Where no result is wanted, two values that every message gives are neither true nor false.
+//! A result whose place is told is a node of the message. A result of its own is no boolean: whoever writes a condition
+//! means to hear of the messages that fulfil it, and not `false` of the others. Where no result is wanted, two values that
+//! every message gives are neither true nor false.
 
 use super::{Clause, Delivered, Expr, ExprId, Function, Part, Program};
 use crate::language::refusal::Reason;
