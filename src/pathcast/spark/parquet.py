@@ -11,7 +11,6 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Final
 
-import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
@@ -27,6 +26,8 @@ from pathcast.spark.files import (
     FoundFile,
     Unit,
     as_unread,
+    in_pieces,
+    read_parts,
     shown,
     unreadable,
 )
@@ -89,12 +90,7 @@ class ParquetReader:
         self, units: Iterable[Unit], unread: dict[str, PathcastError]
     ) -> Iterator[tuple[pa.RecordBatch, str | None]]:
         """Read the rows of row groups; arguments as of `FileReader.read`."""
-        for unit in units:
-            if unit.name in unread:
-                continue
-            with as_unread(unit.name, unread):
-                for batch in self._read(unit):
-                    yield batch, shown(unit.name)
+        return read_parts(units, unread, self._read)
 
     @contextmanager
     def _open(self, name: str) -> Iterator[tuple[int, pq.ParquetFile]]:
@@ -115,7 +111,9 @@ class ParquetReader:
                 try:
                     for batch in _rows_of(opened, group, wanted, allowed):
                         source = self._as_source(batch, dict(unit.values))
-                        yield from _in_parts(source)
+                        sizes = source.column("bytes").to_numpy()
+                        for piece in in_pieces(sizes, BATCH_BYTES_MAX, BATCH_ROWS_MAX):
+                            yield source.slice(piece.start, piece.stop - piece.start)
                 except MemoryError as error:
                     reason = (
                         f"reading a row of it takes more than the {allowed:,} bytes that are "
@@ -182,16 +180,6 @@ def _rows_of(
             if rows == 1:
                 raise
             rows //= FEWER
-
-
-def _in_parts(batch: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
-    """Yield a batch of messages as those of a handy size, a single longer message alone."""
-    ends, start = np.cumsum(batch.column("bytes").to_numpy()), 0
-    while start < len(batch):
-        before = ends[start - 1] if start else 0
-        stop = int(np.searchsorted(ends, before + BATCH_BYTES_MAX, side="right"))
-        yield batch.slice(start, max(1, stop - start))
-        start = max(stop, start + 1)
 
 
 def _refused(name: str, reason: str) -> UnreadableMessageError:
