@@ -237,7 +237,7 @@ def test_a_stream_that_ends_leaves_nothing_waiting() -> None:
     line.pass_time()
     assert b.broker.streams["a"].number != former.number
     assert former.cursor == 1, "should it be back, it goes on after this"
-    assert not b.broker.has_local_work
+    assert not b.broker.local.has_work
 
 
 def test_what_one_neighbour_sent_is_not_passed_on_when_another_one_leads() -> None:

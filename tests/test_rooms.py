@@ -38,7 +38,7 @@ partition query: normal values
 records query: names syntax
 registry engine: explain explanation lazy_warnings matcher messages
 registry engine: results rows
-registry query: names syntax xquery
+registry query: names xquery
 spark records: blocks cutting
 spark registry: delimited identity subscription_engines
 spark registry: subscription_files subscription_rows

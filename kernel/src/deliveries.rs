@@ -2,13 +2,14 @@
 
 use crate::matcher::{PyRefusal, Undelivered, counters_of, refusals_of, to_pyarrow};
 use crate::snapshot::EntryTable as PyEntries;
-use arrow_array::{Array, LargeBinaryArray, UInt32Array};
+use arrow_array::{Array, LargeBinaryArray, UInt8Array, UInt32Array};
 use arrow_buffer::{Buffer, NullBuffer, OffsetBuffer, ScalarBuffer};
 use pathcast_core::engine::counters::Stats;
 use pathcast_core::registry::catalogue::EntryTable;
 use pathcast_core::registry::delivery::batch::Answer;
 use pathcast_core::registry::delivery::serving::NO_FRAGMENT;
 use pathcast_core::xml::parser::Refusal;
+use pathcast_core::xml::places::{NodeKind, Place};
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict, PyString};
 
@@ -24,6 +25,7 @@ pub struct DeliveryAnswer {
     fragments: ScalarBuffer<u32>,
     bytes: Buffer,
     ends: Vec<i64>,
+    places: Vec<(u32, Place)>,
     refusals: Vec<(usize, Refusal)>,
     verdicts: Vec<Undelivered>,
     stats: Stats,
@@ -107,6 +109,27 @@ impl DeliveryAnswer {
         to_pyarrow(py, &fragments as &dyn Array)
     }
 
+    /// Of each delivery of a node, ascending: which delivery it is, the kind (by its place in `kinds`), the number of the
+    /// node within its kind, and start and end, null where it lies nowhere; the kind as a uint8 array, the others uint32.
+    fn nodes<'py>(&self, py: Python<'py>) -> PyResult<[Bound<'py, PyAny>; 5]> {
+        let places = || self.places.iter().map(|(_, place)| place);
+        let row = UInt32Array::from_iter_values(self.places.iter().map(|&(row, _)| row));
+        let kind = UInt8Array::from_iter_values(places().map(|place| place.kind as u8));
+        let number = UInt32Array::from_iter_values(places().map(|place| place.number));
+        let span = || places().map(|place| place.span.as_ref());
+        let start = UInt32Array::from_iter(span().map(|span| span.map(|span| span.start)));
+        let end = UInt32Array::from_iter(span().map(|span| span.map(|span| span.end)));
+        let columns: [&dyn Array; 5] = [&row, &kind, &number, &start, &end];
+        let [row, kind, number, start, end] = columns.map(|column| to_pyarrow(py, column));
+        Ok([row?, kind?, number?, start?, end?])
+    }
+
+    /// The kinds of nodes, by number.
+    #[staticmethod]
+    fn kinds() -> [&'static str; NodeKind::ALL.len()] {
+        NodeKind::ALL.map(NodeKind::name)
+    }
+
     /// Row, code and parameters of each refusal.
     fn refusals<'py>(&self, py: Python<'py>) -> PyResult<Vec<PyRefusal<'py>>> {
         refusals_of(py, &self.refusals)
@@ -144,6 +167,7 @@ impl DeliveryAnswer {
             fragments: answer.fragments.into(),
             bytes: Buffer::from_vec(answer.bytes),
             ends: answer.ends,
+            places: answer.places,
             refusals: answer.refusals,
             verdicts,
             stats: answer.stats,

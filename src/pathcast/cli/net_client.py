@@ -32,6 +32,7 @@ from pathcast.cli.exits import EXIT_CODES_HELP, ExitCode
 from pathcast.cli.options import LanguageOption, StepOption
 from pathcast.cli.reach import CallOptions, Reached, reached, with_reach
 from pathcast.cli.transform import QueryArgument, read_query
+from pathcast.engine import carried_mode
 from pathcast.errors import ConfigError
 from pathcast.limits import Limits
 
@@ -110,7 +111,7 @@ async def subscribe(
     from pathcast.transport.security import own_id
 
     asked = read_query(query, step, language)
-    chosen = asked.deliver if deliver is None else deliver.value
+    chosen = carried_mode(asked.deliver) if deliver is None else deliver.value
     text = asked_query(asked.query, asked.language)
     profile = DeliveryProfile(text, chosen, steps=asked.steps)
     is_full, version, name = False, 0, brokers.client

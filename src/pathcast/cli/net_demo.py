@@ -28,6 +28,7 @@ from pathcast.cli.local_processes import (
     until,
     until_ended,
 )
+from pathcast.engine import carried_mode
 from pathcast.model import DeliverMode, Subscription
 from pathcast.registry import Registry
 from pathcast.workload import (
@@ -215,7 +216,7 @@ async def _subscribe(network: LocalNetwork, name: str, rows: Sequence[Subscripti
 
     async with network.operator(name) as client:
         refused = await client.subscribe_many(
-            (each.id, DeliveryProfile(each.query, each.deliver)) for each in rows
+            (each.id, DeliveryProfile(each.query, carried_mode(each.deliver))) for each in rows
         )
     for id, (code, sentence) in refused.items():
         say_warning(f"{id}: {code}: {sentence}")

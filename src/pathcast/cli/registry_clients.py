@@ -19,6 +19,7 @@ from pathcast.cli.net_sources import SchemaOption, ValidateOption, read_schema
 from pathcast.cli.options import LabelOption, LanguageOption, StepOption, read_labels
 from pathcast.cli.reach import CallOptions, with_reach
 from pathcast.cli.transform import QueryArgument, read_query
+from pathcast.engine import carried_mode
 from pathcast.errors import ConfigError
 
 if TYPE_CHECKING:
@@ -163,7 +164,7 @@ async def register_interest(
     async with _registrant(reach) as client:
         made = await client.register_interest(
             asked.query,
-            deliver=asked.deliver if deliver is None else deliver.value,
+            deliver=carried_mode(asked.deliver) if deliver is None else deliver.value,
             location=location,
             labels=labels,
             steps=asked.steps,
@@ -197,7 +198,7 @@ async def change_interest(
         await client.change_interest(
             interest,
             asked.query,
-            deliver=asked.deliver if deliver is None else deliver.value,
+            deliver=carried_mode(asked.deliver) if deliver is None else deliver.value,
             labels=labels,
             paused=pause,
             steps=asked.steps,

@@ -31,6 +31,7 @@ from pathcast.cli.sub_store import (
     found_in,
     take_up,
 )
+from pathcast.engine import carried_mode
 from pathcast.errors import ConfigError
 from pathcast.model import Subscription
 from pathcast.registry.delimited import TextPlace, read_text
@@ -138,7 +139,7 @@ def _of_rows(
             row.id,
             row.subscriber,
             row.query,
-            row.deliver,
+            carried_mode(row.deliver),
             bound,
             steps=row.steps,
             language=row.language,

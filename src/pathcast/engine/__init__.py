@@ -36,6 +36,7 @@ from pathcast.engine.results import (
     QueryNumbers,
 )
 from pathcast.engine.routing import Router, RoutingStream, RoutingTable
+from pathcast.engine.rows import carried_mode
 from pathcast.engine.verdicts import VERDICTS_SCHEMA, Verdicts
 
 __all__ = [
@@ -61,6 +62,7 @@ __all__ = [
     "RoutingTable",
     "StepExplanation",
     "Verdicts",
+    "carried_mode",
     "gates_that_hold",
     "html_table",
 ]

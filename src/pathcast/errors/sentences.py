@@ -70,7 +70,13 @@ SENTENCES: Final[Mapping[str, Mapping[str, str]]] = {
             'deliver="fragment" delivers nodes, and this expression gives a {found}; use '
             'deliver="message" or deliver="ids", or ask for nodes'
         ),
-        "subscription.deliver": '{found!r} is not one of "fragment", "message" and "ids"',
+        "subscription.nodes": (
+            'deliver="nodes" tells where nodes of the message are, and this expression can give '
+            "{found}; give the nodes as they are, without a constructor, or deliver something else"
+        ),
+        "subscription.deliver": (
+            '{found!r} is not one of "fragment", "message" and "ids"; a Registry takes "nodes" too'
+        ),
         "subscription.dear": (
             "{id} is evaluated for every message: {reason}; name an element or attribute that has "
             "to be there, or allow it with --dear allow"

@@ -26,6 +26,7 @@ _DELIVER = {
     "fragment": "message factory: write the results",
     "message": "deliver the message",
     "ids": "deliver a notice",
+    "nodes": "deliver the places of the nodes",
 }
 
 

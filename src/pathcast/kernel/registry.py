@@ -37,7 +37,7 @@ from pathcast.kernel.plan import plan_lines
 from pathcast.limits import STEP_SERIES_MAX, Limits
 from pathcast.model import (
     BatchStats,
-    DeliverMode,
+    LocalDeliverMode,
     MatcherOptions,
     Query,
     QueryLanguage,
@@ -107,6 +107,16 @@ class KernelDeliveries:
             return pa.RecordBatch.from_arrays(self._answer.rows(), schema=_ROWS)
 
     @cached_property
+    def nodes(self) -> pa.RecordBatch:
+        """The places of the deliveries that are nodes (`DeliveryAnswer.nodes`)."""
+        with native_errors():
+            row, kind, number, start, end = self._answer.nodes()
+            kinds = pa.array(self._answer.kinds())
+        kind = pa.DictionaryArray.from_arrays(kind.view(pa.int8()), kinds)
+        columns = [row, kind, number, start, end]
+        return pa.RecordBatch.from_arrays(columns, ["delivery", "kind", "number", "start", "end"])
+
+    @cached_property
     def fragments(self) -> pa.Array:
         """The distinct results (`DeliveryAnswer.fragments`)."""
         with native_errors():
@@ -157,14 +167,10 @@ class KernelRegistry:
         limits: Limits,
         threads: int,
         cache_bytes_max: int,
-        *,
-        spans: bool = False,
     ) -> None:
         self._limits = limits
         with native_errors():
-            self._native = native.Dissemination(
-                limits, threads, cache_bytes(cache_bytes_max), spans=spans
-            )
+            self._native = native.Dissemination(limits, threads, cache_bytes(cache_bytes_max))
 
     @classmethod
     def of(cls, snapshot: native.Snapshot, options: MatcherOptions) -> KernelRegistry:
@@ -266,7 +272,7 @@ class KernelRegistry:
             subscription_id,
             subscriber,
             query,
-            cast(DeliverMode, deliver),
+            cast(LocalDeliverMode, deliver),
             namespaces or None,
             tuple(steps),
             cast(QueryLanguage | None, language),

@@ -222,7 +222,7 @@ class _Linter:
         program = compiled.program
         assert program is not None
         # Whether it is a condition or gives results makes a difference to what satisfies it.
-        subject.key = f"{row.deliver == 'fragment'} {program!r}"
+        subject.key = f"{row.deliver in ('fragment', 'nodes')} {program!r}"
         for checker in self.checkers_of(subject, namespaces):
             self.say_paths(subject, program_issues(program, row.query, checker))
         self.check_gate(subject, compiled)

@@ -139,7 +139,7 @@ class BrokerNode:
         """Resend, give silent neighbours up, say what was left for now; or run local queries."""
         if timer == LOCAL:
             self._is_due_locally = False
-            self.broker.work_locally()
+            self.broker.local.work()
             return self.done(now)
         for peer, link in self._links.items():
             if link.tick(now):
@@ -221,15 +221,15 @@ class BrokerNode:
         broker = self.broker
         # What waits for the disk takes along what subscribers here get, if that is found soon: the
         # disk is waited for once, not twice, until they have it.
-        if broker.outcome.effects and broker.has_little_local_work:
-            broker.work_locally()
-        while broker.is_behind:
-            broker.work_locally()
+        if broker.outcome.effects and broker.local.has_little_work:
+            broker.local.work()
+        while broker.local.is_behind:
+            broker.local.work()
         effects, given = broker.outcome.taken()
         for peer, link in self._links.items():
             for message in link.flush(now):
                 effects.append(Send(peer, message))
-        if broker.has_local_work and not self._is_due_locally:
+        if broker.local.has_work and not self._is_due_locally:
             self._is_due_locally = True
             given.append(Wake(LOCAL, 0.0))
         return effects + given

@@ -22,6 +22,7 @@ from pathlib import Path
 from secrets import token_hex
 from typing import Final
 
+from pathcast.engine import carried_mode
 from pathcast.errors import SnapshotFormatError
 from pathcast.limits import Limits
 from pathcast.model import Subscription
@@ -175,4 +176,5 @@ def _entries(profile: DeliveryProfile, projection: bool) -> tuple[str, ...]:
 
 def _asked(profile: DeliveryProfile, id: str = "") -> Subscription:
     bound, language = dict(profile.namespaces), profile.language
-    return Subscription(id, id, profile.query, profile.deliver, bound, profile.steps, language)
+    deliver = carried_mode(profile.deliver)
+    return Subscription(id, id, profile.query, deliver, bound, profile.steps, language)

@@ -314,7 +314,7 @@ def _name_of(broker: BrokerState, client: str, id: str) -> str:
 def _explained(node: BrokerNode, body: bytes) -> Explained:
     reasons: dict[str, tuple[str, ...]] = {}
     for plane in node.broker.planes.values():
-        for peer in plane.route([body])[0] - {LOCAL}:
+        for peer in plane.interests.route([body])[0] - {LOCAL}:
             held = entries_that_hold(plane.interests.held(peer), body)
             reasons[peer] = tuple(sorted({*reasons.get(peer, ()), *held}))[:REASONS_MAX]
     (answers,) = node.broker.subscriptions.answers([body])

@@ -1,4 +1,4 @@
-"""What clients of a broker ask, and what it answers; how the bytes of both are read.
+"""Messages between a broker and its clients; how their bytes are read.
 
 | client says | broker does | answer |
 |---|---|---|

@@ -1,4 +1,4 @@
-"""What a broker makes anew beside all else: tables with a budget, and the snapshot of its profiles.
+"""A broker reviews, beside all else, tables with a budget and the snapshot of its profiles.
 
 A review runs in another thread; the event that takes what it made runs in the node.
 """

@@ -1,4 +1,4 @@
-"""What a broker says of itself to its operator."""
+"""Status of a broker, for its operator."""
 
 from __future__ import annotations
 

@@ -352,6 +352,8 @@ reasons! {
     Constant = "subscription.constant",
     /// A boolean as a result of its own.
     BooleanResult = "subscription.fragment",
+    /// A result whose place is asked for, and which may be no node of the message.
+    NoNodeResult = "subscription.nodes",
     /// Several values as a condition.
     SeveralValues = "FORG0006",
     /// What needs a node-set, the function if it is one, and the type that there is; in XPath.
@@ -363,7 +365,10 @@ impl Reason {
     pub fn is_unsupported(self) -> bool {
         matches!(
             self.code(),
-            "query.unsupported" | "subscription.constant" | "subscription.fragment"
+            "query.unsupported"
+                | "subscription.constant"
+                | "subscription.fragment"
+                | "subscription.nodes"
         )
     }
 }

@@ -100,7 +100,7 @@ def parts_of(query: str, namespaces: Namespaces, deliver: str) -> list[list[Part
     Args:
         query: The text.
         namespaces: Prefix -> namespace URI; the key "" is the default element namespace.
-        deliver: "fragment", "message" or "ids".
+        deliver: "fragment", "message", "ids" or "nodes".
 
     Returns:
         A list for each expression that can give a result; an empty one gives something of every
@@ -114,7 +114,7 @@ def parts_of(query: str, namespaces: Namespaces, deliver: str) -> list[list[Part
     text = without_comments(query)
     found = []
     for expr in _frame(program.body):
-        is_condition = deliver != "fragment" and expr is program.body
+        is_condition = deliver in ("message", "ids") and expr is program.body
         run = _Run(text, namespaces, is_condition=is_condition)
         run.add(expr)
         found.append(run.parts)

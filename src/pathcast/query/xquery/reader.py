@@ -54,8 +54,8 @@ def parse(text: str, namespaces: Namespaces | None = None, deliver: str | None =
         text: XQuery 1.0, of the subset that docs/subscriptions.md describes.
         namespaces: Prefix -> namespace URI; the key "" is the default element namespace. The
             prolog may add to them and replace them.
-        deliver: "fragment", "message" or "ids", for the rules that depend on it; None for the
-            language alone.
+        deliver: "fragment", "message", "ids" or "nodes", for the rules that depend on it; None for
+            the language alone.
 
     Returns:
         The tree, with names resolved and offsets in characters.

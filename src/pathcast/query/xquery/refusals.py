@@ -434,6 +434,11 @@ SENTENCES: Final[Mapping[str, Sentence | Callable[[str, int, _Details], Sentence
                 "for a result of its own, write if (...) then <hit/> else (), or string(...)",
                 {"found": "boolean"},
             ),
+            "NoNodeResult": Sentence(
+                "the place of what may be no node of the message",
+                "give the nodes as they are, without a constructor, or deliver something else",
+                {"found": "other items than nodes of the message"},
+            ),
             "SeveralValues": Sentence(
                 "several values, as this gives whatever the message, are neither true nor false",
                 "say how they belong together: (...) and (...)",

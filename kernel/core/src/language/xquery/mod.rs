@@ -29,6 +29,8 @@ pub enum Delivered {
     Results,
     /// The message, or the fact, if the effective boolean value of the program is true.
     Condition,
+    /// The places of what the program gives, which must be nodes of the message.
+    Nodes,
 }
 
 impl Program {

@@ -77,8 +77,7 @@ pub(super) fn parse_with_origins(
     program.contents = contents;
     program.body = body;
     let origins = parser.origins.map(|origins| *origins).unwrap_or_default();
-    let is_condition = delivered.map(|delivered| delivered == Delivered::Condition);
-    match is_condition.and_then(|is_condition| undeliverable_part(&program, is_condition)) {
+    match delivered.and_then(|delivered| undeliverable_part(&program, delivered)) {
         Some((part, reason)) => Err(Refusal::new(origins.expr(part), reason, Vec::new())),
         None => Ok((program, origins)),
     }
