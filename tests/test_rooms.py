@@ -29,7 +29,7 @@ kernel query: canonical refusals syntax xquery xquery.paper
 lint engine: rows
 lint query: atoms canonical condition_issues implication language_issues
 lint query: names near_names normal notation static syntax values
-lint query: xquery.language xquery.subscription
+lint query: xquery xquery.subscription
 lint registry: steps
 overlay query: atoms names notation syntax xquery
 overlay registry: before_steps restructuring selector steps

@@ -14,6 +14,7 @@ from pathcast.cli.exits import ExitCode
 from pathcast.cli.options import (
     LanguageOption,
     NamespaceOption,
+    ValuesOption,
     read_language,
     read_namespaces,
 )
@@ -34,6 +35,7 @@ from pathcast.cli.sub_store import (
 from pathcast.engine import carried_mode
 from pathcast.errors import ConfigError
 from pathcast.model import Subscription
+from pathcast.registry import rows_with_values
 from pathcast.registry.delimited import TextPlace, read_text
 from pathcast.registry.subscription_rows import (
     RejectedSubscription,
@@ -67,6 +69,7 @@ def import_file(
     ] = False,
     namespace: NamespaceOption = None,
     language: LanguageOption = None,
+    values: ValuesOption = None,
     dear: DearOption = Dear.WARN,
     new: NewOption = False,
 ) -> ExitCode:
@@ -88,7 +91,8 @@ def import_file(
         if file.suffix == RECORDS_SUFFIX:
             found = _of_records(file)
         else:
-            found = _of_rows(read_rows(file, "fragment", read_language(language)), kept, bound)
+            read = read_rows(file, "fragment", read_language(language))
+            found = _of_rows(rows_with_values(read, values), kept, bound)
         profiles, places, rejected = _once(found, kept)
         taken = take_up(profiles, places, dear)
         rejected += taken.rejected

@@ -70,22 +70,13 @@ CORE_FUNCTIONS: Final = MappingProxyType(
 
 REFUSED_ARGUMENTS: Final = MappingProxyType(
     {
-        **{
-            (name, count): f"a collation in {name}()"
-            for name, count in (
-                ("substring-before", 3),
-                ("substring-after", 3),
-                ("distinct-values", 2),
-                ("min", 2),
-                ("max", 2),
-            )
-        },
-        ("index-of", 3): "a collation in index-of()",
-        ("sum", 2): "the value of sum() for no items",
         ("id", 2): "the node of id()",
         ("lang", 2): "the node of lang()",
-        ("round", 2): "the digits of round()",
-        ("data", 0): "data() without an argument",
+        ("format-number", 3): "the decimal format of format-number()",
+        **{
+            (f"format-{each}", 5): f"the language of format-{each}()"
+            for each in ("date", "dateTime", "time")
+        },
     }
 )
 """Function and number of arguments -> what XQuery knows, and a subscription does not."""

@@ -239,6 +239,9 @@ class SubscriptionSettings(BaseModel):
     """What a row of a table and a .xq file are read as that do not say it in a column or key
     language: "xpath1" or "xquery"; by default XPath 1.0 where its grammar takes the text, XQuery
     otherwise. Profiles of a store have their own."""
+    values: Path | None = None
+    """Folder of the lists that queries name: values-of("FILE") stands for the lines of a file below
+    it. A stream looks at its files, too. Not of profiles of a store, which have their values."""
     namespaces: dict[str, str] = {}
     """Prefix -> namespace URI for all queries; the prefix "" is the default namespace of
     elements."""
@@ -259,6 +262,8 @@ class SubscriptionSettings(BaseModel):
             raise ValueError("path or store is given, and not both")
         if self.store is None and (self.labels or self.host is not None):
             raise ValueError("labels and host choose among the profiles of a store")
+        if self.store is not None and self.values is not None:
+            raise ValueError("values is the folder of a file's queries, not of a store's")
         return self
 
 

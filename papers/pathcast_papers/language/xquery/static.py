@@ -28,6 +28,7 @@ from typing import Final
 
 from pathcast_papers.language.xquery.dependence import Dependences
 from pathcast_papers.language.xquery.frame import parts
+from pathcast_papers.language.xquery.functions import BOOLEAN_FUNCTIONS
 from pathcast_papers.language.xquery.scanner import TREE_DEPTH_MAX, Scanner
 from pathcast_papers.language.xquery.syntax import (
     And,
@@ -75,21 +76,6 @@ class Items(IntFlag):
 
 _COUNTING: Final = frozenset({"count", "exists", "empty"})
 _NODE_FUNCTIONS: Final = frozenset({"name", "local-name", "namespace-uri"})
-_BOOLEAN_FUNCTIONS: Final = frozenset(
-    {
-        "boolean",
-        "contains",
-        "empty",
-        "ends-with",
-        "exists",
-        "false",
-        "lang",
-        "matches",
-        "not",
-        "starts-with",
-        "true",
-    }
-)
 _GIVEN: Final = MappingProxyType(
     {
         **dict.fromkeys(("head", "remove", "reverse", "subsequence", "tail"), (0,)),
@@ -99,11 +85,11 @@ _GIVEN: Final = MappingProxyType(
 """Functions that give items of arguments as they are -> places of these."""
 _ATOMS_OF: Final = frozenset({"data", "distinct-values", "min", "max"})
 """Functions that give values of their argument."""
-_ONE_ATOM: Final = _BOOLEAN_FUNCTIONS | frozenset(
+_ONE_ATOM: Final = BOOLEAN_FUNCTIONS | frozenset(
     {
         *("concat", "count", "number", "replace", "string", "string-join", "string-length", "sum"),
         *("codepoints-to-string", "current-date", "current-dateTime", "current-time"),
-        *("encode-for-uri", "implicit-timezone", "normalize-unicode"),
+        *("encode-for-uri", "implicit-timezone", "normalize-unicode", "format-number"),
     }
 )
 """Functions that give one value whatever they are given."""
@@ -346,7 +332,7 @@ class _Checker:
             self.values(expr.arguments)
         if expr.function == "id":
             return Items.NODES
-        return Items.BOOLEANS if expr.function in _BOOLEAN_FUNCTIONS else Items.OTHER_ATOMS
+        return Items.BOOLEANS if expr.function in BOOLEAN_FUNCTIONS else Items.OTHER_ATOMS
 
     def element(self, expr: Element) -> Items:
         for attribute in expr.attributes:

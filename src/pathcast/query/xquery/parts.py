@@ -29,6 +29,7 @@ from pathcast.query.syntax import (
     BinaryExpr,
     BinaryOperator,
     Content,
+    ContextItem,
     ElementConstructor,
     Enclosed,
     Expr,
@@ -151,6 +152,7 @@ class _Run:
         self._values: dict[str, Expr | None] = {}
         # Variables that are bound to a node each.
         self._nodes: set[str] = set()
+        self._items = 0
 
     def add(self, expr: Expr) -> None:
         """Adds the parts of an expression."""
@@ -167,18 +169,62 @@ class _Run:
                 for part in _conjuncts(condition):
                     self._check(part, "if ", then.offset)
                 self.add(then)
-            # What is asked of the rest is not told.
-            case SimpleMap(source=source) | Intersection(left=source):
-                self.add(source)
-            case (
-                LocationPath()
-                | PathExpr()
-                | FilterExpr()
-                | BinaryExpr(operators=(BinaryOperator.UNION, *_))
-            ):
-                self._check(expr, "return " if self._clauses else "", None)
+            case SimpleMap(source=source, body=body):
+                name = self._bind_items(source, source)
+                try:
+                    inner = _at_item(body, name)
+                except _NotInXPathError:
+                    # What is asked of a position is not told.
+                    return
+                if _gives_nodes(inner):
+                    self._add_nodes(inner, body)
+                else:
+                    self.add(inner)
+            case _ if _gives_nodes(expr):
+                self._add_nodes(expr, expr)
             case _ if self._is_condition and not self._clauses:
                 self._check(expr, "", None)
+
+    def _add_nodes(self, expr: Expr, shown: Expr) -> None:
+        """Adds an expression that gives nodes, which may be written in another way."""
+        if isinstance(expr, Intersection):
+            self._intersect(expr, shown)
+        else:
+            keyword = "return " if self._clauses and expr is shown else ""
+            self._check(expr, keyword, None, shown)
+
+    def _bind_items(self, expr: Expr, shown: Expr) -> str:
+        """Binds a variable to each item of an expression; gives its name."""
+        match expr:
+            case SimpleMap(source=source, body=body):
+                name = self._bind_items(source, source)
+                try:
+                    expr, shown = _at_item(body, name), body
+                except _NotInXPathError:
+                    name = ""
+            case Intersection():
+                self._intersect(expr, shown)
+        self._items += 1
+        name = f"item.{self._items}"
+        self._clauses.append(For(name, None, expr))
+        value = self._xpath(expr)
+        if _gives_nodes(expr) and not isinstance(expr, Intersection):
+            self._add(self._words(shown, None), value)
+        self._values[name] = value
+        self._nodes.add(name)
+        return name
+
+    def _intersect(self, expr: Intersection, shown: Expr) -> None:
+        """`left intersect right` and `left except right`: each side, and then both."""
+        assert isinstance(shown, Intersection)
+        sides = [(shown.left, expr.left), (shown.right, expr.right)]
+        for written, side in sides[:1] if expr.is_except else sides:
+            self._check(side, "", None, written)
+        values = [(self._words(written, None), self._values_left(side)) for written, side in sides]
+        self._conditions.append(expr)
+        words = [told for told, _ in values]
+        operator = "except" if expr.is_except else "intersect"
+        self._add(f" {operator} ".join(words), None, tuple(values))
 
     def _bind(self, clause: For | Let, keyword: str, end: int) -> None:
         self._clauses.append(clause)
@@ -193,7 +239,9 @@ class _Run:
         if clause.position is not None:
             self._values[clause.position] = None
 
-    def _check(self, condition: Expr, keyword: str, end: int | None) -> None:
+    def _check(
+        self, condition: Expr, keyword: str, end: int | None, shown: Expr | None = None
+    ) -> None:
         if isinstance(condition, Quantified) and not condition.is_every:
             # Its bindings give more tuples; whether any are left is the same.
             inner = [*_conjuncts(condition.condition)]
@@ -211,7 +259,7 @@ class _Run:
         if focus is not None and found is not None and isinstance(nodes, LocationPath):
             # Those of its nodes that satisfy it.
             self._values[focus] = found = _satisfying(nodes, found)
-        self._add(keyword + self._words(condition, end), found, sides)
+        self._add(keyword + self._words(shown or condition, end), found, sides)
 
     def _add(self, words: str, found: Expr | None, sides: tuple[tuple[str, str], ...] = ()) -> None:
         text = None if found is None else self._notation.expr(found)
@@ -242,13 +290,15 @@ class _Run:
         for side, until in ((left, right.offset), (right, end)):
             if not isinstance(side, Literal | Number):
                 words = _COMPARED.sub("", self._words(side, until))
-                item = "item"
-                each = For(item, None, side)
-                values = Flwor(
-                    (each,), None, (), FunctionCall("string", (VariableReference(item),))
-                )
-                clauses = tuple(self._clauses)
-                yield words, text_of(Program(Flwor(clauses, self._where(), (), values)))
+                yield words, self._values_left(side)
+
+    def _values_left(self, side: Expr) -> str:
+        """An XQuery that gives the values of an expression, of all that is left."""
+        item = "item"
+        each = (For(item, None, side),)
+        values = Flwor(each, None, (), FunctionCall("string", (VariableReference(item),)))
+        clauses = tuple(self._clauses)
+        return text_of(Program(Flwor(clauses, self._where(), (), values) if clauses else values))
 
     def _words(self, expr: Expr, end: int | None) -> str:
         """An expression as it is written, up to the next part."""
@@ -277,6 +327,42 @@ class _Run:
         one = Number(1, NumberKind.INTEGER)
         flwor = Flwor(tuple(self._clauses), where, (), one)
         return text_of(Program(FunctionCall("exists", (flwor,))))
+
+
+def _gives_nodes(expr: Expr) -> bool:
+    """Whether an expression is one of nodes, as it is written."""
+    match expr:
+        case LocationPath() | PathExpr() | FilterExpr() | Intersection():
+            return True
+    return isinstance(expr, BinaryExpr) and expr.operators[0] is BinaryOperator.UNION
+
+
+def _at_item(part: Any, name: str) -> Any:
+    """A part of an expression with a variable for its context item.
+
+    Raises:
+        _NotInXPathError: It asks for the position of the item.
+    """
+    match part:
+        case ContextItem(offset=offset):
+            return VariableReference(name, offset)
+        case LocationPath(is_absolute=False, steps=steps, offset=offset):
+            return PathExpr(VariableReference(name, offset), steps, offset)
+        case FunctionCall(name="position" | "last" | "lang"):
+            raise _NotInXPathError
+        # What follows has items of its own.
+        case Step():
+            return part
+        case FilterExpr(primary=primary):
+            return replace(part, primary=_at_item(primary, name))
+        case SimpleMap(source=source):
+            return replace(part, source=_at_item(source, name))
+        case tuple():
+            return tuple(_at_item(each, name) for each in part)
+    if not is_dataclass(part) or isinstance(part, type):
+        return part
+    inner = {field.name: _at_item(getattr(part, field.name), name) for field in fields(part)}
+    return replace(part, **inner)
 
 
 def _conjuncts(expr: Expr) -> Iterator[Expr]:

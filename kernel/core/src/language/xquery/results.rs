@@ -176,6 +176,7 @@ fn is_one_atom(program: &Program, id: ExprId) -> bool {
                     | CurrentDateTime
                     | CurrentTime
                     | EncodeForUri
+                    | FormatNumber
                     | ImplicitTimezone
                     | NormalizeUnicode
                     | Number
@@ -197,6 +198,7 @@ fn is_boolean(function: Function) -> bool {
         function,
         Boolean
             | Contains
+            | DeepEqual
             | Empty
             | EndsWith
             | Exists

@@ -113,10 +113,10 @@ impl<'t> Grammar<'t> for Parser<'t> {
         self.filter(primary, offset)
     }
 
-    /// A lone `.` is the context item, which may be no node.
+    /// A lone `.` is the context item, which may be no node; a word before a name and a brace builds one.
     fn begins_path(&mut self) -> bool {
         let is_item = self.scanner.peek() == b'.' && self.scanner.byte_after(1) != b'.';
-        !is_item && self.is_axis_step()
+        !is_item && self.computed_word().is_none() && self.is_axis_step()
     }
 
     fn root(&mut self, offset: usize) -> ExprId {

@@ -3,13 +3,18 @@
 //! No strings are made but those that the program keeps. Names, variables, functions and kinds of items are settled where they are
 //! read; what the parser gives needs no second look.
 
+mod collations;
+mod computed;
 mod constructors;
+mod declared;
 mod facts;
 mod grammar;
 mod names;
 mod operators;
 mod paths;
+mod pictures;
 mod primaries;
+mod shorthands;
 mod static_rules;
 
 use super::origins::Origins;
@@ -22,6 +27,7 @@ use crate::language::refusal::{Parsed, Reason, Refusal};
 use crate::language::values::{VALUE_BYTES_MAX, VALUES_MAX};
 use crate::language::xpath::analyse::needs_markup;
 use crate::language::xpath::{List, TextRange};
+use declared::Declarations;
 use facts::{Facts, items, reads};
 use names::{Binding, Variable};
 
@@ -102,6 +108,8 @@ struct Parser<'t> {
     /// Bytes of compiled patterns.
     pattern_bytes: usize,
     depth: usize,
+    /// Functions and variables of the prolog.
+    declared: Declarations<'t>,
 }
 
 /// Whether a text is within the limits of texts but for the values of its lists: the literals that stand between a
@@ -190,6 +198,7 @@ impl<'t> Parser<'t> {
             values: 0,
             pattern_bytes: 0,
             depth: 0,
+            declared: Declarations::default(),
         }
     }
 
@@ -230,7 +239,7 @@ impl<'t> Parser<'t> {
 
     /// A static rule has been looked at.
     fn keep_rule(&self, is_kept: bool) -> Parsed<()> {
-        if is_kept || self.is_explaining() {
+        if is_kept || self.is_explaining() || self.declared.is_skimming() {
             return Ok(());
         }
         // Which rule, and where: see `static_rules`.
@@ -411,7 +420,7 @@ impl<'t> Parser<'t> {
                     return refused(Reason::Construct, vec![word.into()]);
                 }
             }
-            "element" | "attribute" | "processing-instruction" | "namespace" | "validate" => {
+            "validate" => {
                 let rest = self.scanner.text_at(after);
                 let name = rest.trim_start_matches(scan::is_blank);
                 let length = scan::qname_length(name);
@@ -419,7 +428,7 @@ impl<'t> Parser<'t> {
                     && length > 0
                     && name[length..].trim_start_matches(scan::is_blank).starts_with('{');
                 if is_constructor {
-                    return refused(Reason::NamedConstructor, vec![word.into()]);
+                    return refused(Reason::Construct, vec![word.into()]);
                 }
             }
             _ => {}
@@ -590,10 +599,7 @@ impl<'t> Parser<'t> {
                     self.scanner.expect_word("least", "or greatest")?;
                 }
             }
-            if self.is_explaining() && self.scanner.is_word("collation") {
-                let at = self.scanner.place();
-                return Err(Refusal::new(at, Reason::Collation, Vec::new()));
-            }
+            self.order_collation()?;
             keys.push(OrderKey::new(key, is_descending, is_empty_least));
             places.push(offset as u32);
             if !self.scanner.take(b',') {

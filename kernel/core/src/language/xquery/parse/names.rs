@@ -44,12 +44,22 @@ impl<'t> Parser<'t> {
         loop {
             let (offset, mark) = (self.scanner.place(), self.scanner.at);
             if !self.scanner.take_word("declare") {
-                return if self.is_explaining() { self.no_import() } else { Ok(()) };
+                if self.is_explaining() {
+                    self.no_import()?;
+                }
+                return self.check_declared();
             }
             // A path may begin with this name, as anything may.
             if self.scanner.byte() == b'/' || matches!(self.scanner.peek(), b'(' | b'{' | b':') {
                 self.scanner.at = mark;
-                return Ok(());
+                return self.check_declared();
+            }
+            if self.scanner.is_word("function") || self.scanner.is_word("variable") {
+                self.declare_value(offset)?;
+                continue;
+            }
+            if !self.declared.is_empty() {
+                return Err(Refusal::new(offset, Reason::LateDeclaration, Vec::new()));
             }
             self.declaration(offset, &mut declared)?;
         }
@@ -274,11 +284,7 @@ impl<'t> Parser<'t> {
 
     /// The name of a variable that is about to be bound.
     pub(super) fn bound_name(&mut self) -> Parsed<(TextRange, &'t str)> {
-        if self.scanner.peek() != b'$' {
-            return Err(self.scanner.unexpected(Reason::ExpectedVariable, &[]));
-        }
-        self.count(self.scanner.at)?;
-        let name = self.variable_name()?;
+        let name = self.declared_name()?;
         if self.is_explaining() {
             for (word, reason) in
                 [("as", Reason::VariableType), ("allowing", Reason::AllowingEmpty)]
@@ -289,6 +295,15 @@ impl<'t> Parser<'t> {
             }
         }
         Ok(name)
+    }
+
+    /// The name of a variable or a parameter.
+    pub(super) fn declared_name(&mut self) -> Parsed<(TextRange, &'t str)> {
+        if self.scanner.peek() != b'$' {
+            return Err(self.scanner.unexpected(Reason::ExpectedVariable, &[]));
+        }
+        self.count(self.scanner.at)?;
+        self.variable_name()
     }
 
     /// Brings a variable into scope; gives its slot. Its clause begins at `offset`.
@@ -323,10 +338,14 @@ impl<'t> Parser<'t> {
             let (slot, facts) = (found.slot, found.facts);
             return Ok(self.push(Expr::Variable(slot), facts, offset));
         }
+        if let Some(found) = self.declared_variable(uri, local, offset)? {
+            return Ok(found);
+        }
         if local == "msg" && uri == TextRange::default() {
             return Ok(self.message(offset));
         }
         let bound = self.variables.iter().map(|known| self.shown(known.uri, known.local));
+        let bound = bound.chain(self.declared_names());
         let names = std::iter::once(self.shown(uri, local)).chain(bound).map(Detail::from);
         Err(Refusal::new(offset, Reason::NoVariable, names.collect()))
     }

@@ -1,6 +1,6 @@
 //! Operators (XQuery 3.1, 3.3 to 3.7, 3.14 to 3.16), read by climbing their precedence.
 
-use super::super::syntax::{Clause, Expr, ExprId, ItemTest, Occurrence};
+use super::super::syntax::{Expr, ExprId, ItemTest, Occurrence};
 use super::facts::items;
 use super::names::SCHEMA;
 use super::{Facts, Parser};
@@ -11,7 +11,7 @@ use crate::language::grammar::{Binary, Grammar};
 use crate::language::moments::Moment;
 use crate::language::refusal::{Parsed, Reason, Refusal};
 use crate::language::types::Type;
-use crate::language::xpath::{List, TextRange};
+use crate::language::xpath::List;
 
 const COMPARISON: u8 = 3;
 const RANGE: u8 = 5;
@@ -215,21 +215,24 @@ impl Parser<'_> {
         }
         self.need_value(value)?;
         let (item, occurrence) = self.sequence_type()?;
+        Ok(self.treated_as(item, occurrence, value, offset))
+    }
+
+    /// An expression, if it is an instance of a type, and nothing otherwise.
+    pub(super) fn treated_as(
+        &mut self,
+        item: ItemTest,
+        occurrence: Occurrence,
+        value: ExprId,
+        offset: usize,
+    ) -> ExprId {
         let inner = self.facts(value);
-        let variable = self.bind(TextRange::default(), "treated", inner, offset);
-        let facts = self.variables.pop().map(|bound| bound.facts).unwrap_or_default();
+        let (variable, facts) = self.bind_hidden("treated", inner, offset);
         let [operand, then] = [(); 2].map(|()| self.push(Expr::Variable(variable), facts, offset));
         let own = Facts::of(items::ATOMS).around(facts);
         let condition = self.push(Expr::InstanceOf { item, occurrence, operand }, own, offset);
         let otherwise = self.sequence_of(&[], offset);
-        let own = Facts::of(items::NONE).around(own).giving(facts);
-        let body = self.push(Expr::If { condition, then, otherwise }, own, offset);
-        let start = self.program.clauses.len() as u32;
-        self.program.clauses.push(Clause::Let { variable, value });
-        let clauses = List { start, end: start + 1 };
-        let facts = Facts::of(items::NONE).around(inner.as_let()).giving(own);
-        let order = List::default();
-        Ok(self.push(Expr::Flwor { clauses, condition: None, order, body }, facts, offset))
+        self.push_let_if(variable, value, [condition, then, otherwise], offset)
     }
 
     /// `instance of` after an expression.
@@ -244,7 +247,7 @@ impl Parser<'_> {
     }
 
     /// `element(a)*`, `xs:date?`, `empty-sequence()`.
-    fn sequence_type(&mut self) -> Parsed<(ItemTest, Occurrence)> {
+    pub(super) fn sequence_type(&mut self) -> Parsed<(ItemTest, Occurrence)> {
         let Some(item) = self.item_test()? else {
             return Ok((ItemTest::Item, Occurrence::Nothing));
         };

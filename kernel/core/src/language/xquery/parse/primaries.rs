@@ -32,6 +32,8 @@ enum Called<'w> {
     Function(&'w str),
     /// A type, to which the argument is cast.
     Type(Type),
+    /// The namespace and the local name of a function that the prolog may declare.
+    Declared(TextRange, &'w str),
 }
 
 /// Primaries, predicates, calls.
@@ -95,7 +97,10 @@ impl Parser<'_> {
             (b'(', _) => self.parenthesised(),
             (b'<', b'<' | b'=') => Err(self.scanner.unexpected(Reason::ExpectedExpression, &[])),
             (b'<', _) => self.constructor(),
-            _ => self.call(None),
+            _ => match self.computed_word() {
+                Some(word) => self.computed(word),
+                None => self.call(None),
+            },
         }
     }
 
@@ -171,6 +176,9 @@ impl Parser<'_> {
         let name = match self.function_name(written, offset, end)? {
             Called::Function(name) => name,
             Called::Type(to) => return self.cast_call(to, first, offset),
+            Called::Declared(uri, name) => {
+                return self.declared_call((uri, name), first, (offset, end));
+            }
         };
         let is_message = matches!(name, "doc" | "document");
         let signature = functions::find(name);
@@ -199,47 +207,27 @@ impl Parser<'_> {
         if arguments.is_empty() && function.has_context_default() {
             arguments.push(self.context_item(offset));
         }
+        self.collation(function, &mut arguments, offset)?;
+        if let Some(written_out) = self.shorthand(function, &arguments, offset)? {
+            return Ok(written_out);
+        }
         let pattern = self.text_arguments(function, &mut arguments, offset)?;
+        let picture = self.picture(function, &arguments, offset)?;
         let id = self.push_call(function, &arguments, offset)?;
         self.program.patterns.extend(pattern.map(|pattern| (id, pattern)));
+        self.program.pictures.extend(picture.map(|picture| (id, picture)));
         Ok(id)
     }
 
-    /// Reads the arguments of functions of text that are known before any message: patterns, and collations, which are
-    /// taken out.
+    /// Reads the arguments of functions of text that are known before any message.
     fn text_arguments(
         &mut self,
         function: Function,
         arguments: &mut Vec<ExprId>,
         offset: usize,
     ) -> Parsed<Option<Pattern>> {
-        use Function::{
-            Compare, Contains, EndsWith, Matches, NormalizeSpace, Replace, StartsWith, StringJoin,
-            Tokenize,
-        };
+        use Function::{Matches, NormalizeSpace, Replace, StringJoin, Tokenize};
         match (function, arguments.len()) {
-            (Contains | StartsWith | EndsWith | Compare, 3) => {
-                let uri = self.literal_text(arguments[2]).map(str::to_owned);
-                let Some(uri) = uri else {
-                    let details = vec![function.name().into()];
-                    return Err(Refusal::new(offset, Reason::ComputedCollation, details));
-                };
-                match uri.as_str() {
-                    CODEPOINT => arguments.truncate(2),
-                    CASE_BLIND if function == Compare => {}
-                    CASE_BLIND => {
-                        arguments.truncate(2);
-                        for argument in arguments {
-                            *argument = self.in_lower_case(*argument, offset)?;
-                        }
-                    }
-                    _ => {
-                        let details = vec![uri.into()];
-                        return Err(Refusal::new(offset, Reason::NoCollation, details));
-                    }
-                }
-                Ok(None)
-            }
             (StringJoin, 1) => {
                 let none = self.keep("");
                 arguments.push(self.push(Expr::String(none), Facts::of(items::ATOMS), offset));
@@ -271,7 +259,7 @@ impl Parser<'_> {
     }
 
     /// Compiles a pattern; together, those of a text have at most [`COMPILED_BYTES_MAX`] bytes.
-    fn pattern(
+    pub(super) fn pattern(
         &mut self,
         text: &str,
         flags: &str,
@@ -293,24 +281,11 @@ impl Parser<'_> {
     }
 
     /// The characters of a literal string.
-    fn literal_text(&self, id: ExprId) -> Option<&str> {
+    pub(super) fn literal_text(&self, id: ExprId) -> Option<&str> {
         match self.program.expr(id) {
             Expr::String(text) => Some(self.program.text(text)),
             _ => None,
         }
-    }
-
-    /// A text with small letters for the capital ones of ASCII.
-    fn in_lower_case(&mut self, id: ExprId, offset: usize) -> Parsed<ExprId> {
-        if let Some(text) = self.literal_text(id).map(str::to_ascii_lowercase) {
-            let text = self.keep(&text);
-            return Ok(self.push(Expr::String(text), Facts::of(items::ATOMS), offset));
-        }
-        let [capital, small] = [CAPITAL_LETTERS, SMALL_LETTERS].map(|letters| {
-            let text = self.keep(letters);
-            self.push(Expr::String(text), Facts::of(items::ATOMS), offset)
-        });
-        self.push_call(Function::Translate, &[id, capital, small], offset)
     }
 
     /// The local name of a function of the standard library.
@@ -324,14 +299,11 @@ impl Parser<'_> {
             (Some(uri), name) => (uri, name),
             (None, name) => return Ok(Called::Function(name)),
         };
-        let uri = self.program.text(uri);
-        if uri == FUNCTIONS {
-            return Ok(Called::Function(name));
+        match self.program.text(uri) {
+            FUNCTIONS => Ok(Called::Function(name)),
+            SCHEMA => self.schema_type(name, offset, end).map(Called::Type),
+            _ => Ok(Called::Declared(uri, name)),
         }
-        if uri == SCHEMA {
-            return self.schema_type(name, offset, end).map(Called::Type);
-        }
-        Err(no_function(self.scanner.slice(offset, end), name, false, offset))
     }
 
     /// The namespace that a name says, if it says one, and its local part; `*` for all.
@@ -385,7 +357,7 @@ impl Parser<'_> {
         Ok(self.push(Expr::Cast { to, operand }, facts, offset))
     }
 
-    fn push_call(
+    pub(super) fn push_call(
         &mut self,
         function: Function,
         arguments: &[ExprId],
@@ -424,12 +396,6 @@ impl Parser<'_> {
     }
 }
 
-const CODEPOINT: &str = "http://www.w3.org/2005/xpath-functions/collation/codepoint";
-const CASE_BLIND: &str =
-    "http://www.w3.org/2005/xpath-functions/collation/html-ascii-case-insensitive";
-const CAPITAL_LETTERS: &str = "ABCDEFGHIJKLMNOPQRSTUVWXYZ";
-const SMALL_LETTERS: &str = "abcdefghijklmnopqrstuvwxyz";
-
 fn reason_of(fault: PatternFault) -> Reason {
     match fault {
         PatternFault::Syntax => Reason::Pattern,
@@ -446,13 +412,6 @@ fn reason_of(fault: PatternFault) -> Reason {
 #[cold]
 fn no_call(offset: usize, written: &str) -> Box<Refusal> {
     let reason = match written {
-        "element"
-        | "attribute"
-        | "text"
-        | "document"
-        | "comment"
-        | "processing-instruction"
-        | "namespace" => Reason::ComputedConstructor,
         "ordered" | "unordered" | "validate" | "try" | "map" | "array" => Reason::Block,
         _ => Reason::FoundBeforeBrace,
     };
@@ -461,7 +420,12 @@ fn no_call(offset: usize, written: &str) -> Box<Refusal> {
 
 /// The refusal of a function that there is not; one of the standard library may be refused by its name.
 #[cold]
-fn no_function(written: &str, name: &str, is_standard: bool, offset: usize) -> Box<Refusal> {
+pub(super) fn no_function(
+    written: &str,
+    name: &str,
+    is_standard: bool,
+    offset: usize,
+) -> Box<Refusal> {
     let reason = match name {
         _ if !is_standard => Reason::NoFunction,
         "typeswitch" | "switch" | "function" => Reason::FunctionWord,
