@@ -12,7 +12,7 @@ use std::borrow::Cow;
 /// By which rule a text is cut into words.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Lexis {
-    /// That of XPath 1.0, which has no comments and no pragmas.
+    /// That of XPath 1.0, which has no comments, no pragmas and no references.
     XPath,
     XQuery,
 }
@@ -48,6 +48,11 @@ pub(crate) struct Scanner<'t> {
 impl<'t> Scanner<'t> {
     pub(crate) fn new(text: &'t str, lexis: Lexis, is_explaining: bool) -> Self {
         Scanner { text, lexis, at: 0, is_broken: false, is_explaining, fault: None }
+    }
+
+    /// Whether the text is cut into words by a rule.
+    pub(crate) fn is_of(&self, lexis: Lexis) -> bool {
+        self.lexis == lexis
     }
 
     /// The refusal that comes first: that of a token, or one that was noticed later.
@@ -277,7 +282,7 @@ impl<'t> Scanner<'t> {
         loop {
             match self.byte() {
                 b' ' | b'\n' | b'\t' | b'\r' => self.at += 1,
-                b'(' if self.byte_after(1) == b':' && self.lexis == Lexis::XQuery => self.comment(),
+                b'(' if self.byte_after(1) == b':' && self.is_of(Lexis::XQuery) => self.comment(),
                 byte => return byte,
             }
         }
@@ -326,7 +331,7 @@ impl<'t> Scanner<'t> {
     #[inline]
     pub(crate) fn is_symbol(&mut self, symbol: u8) -> bool {
         self.peek() == symbol
-            && !(symbol == b'(' && self.byte_after(1) == b'#' && self.lexis == Lexis::XQuery)
+            && !(symbol == b'(' && self.byte_after(1) == b'#' && self.is_of(Lexis::XQuery))
             && !(symbol == b'=' && self.byte_after(1) == b'>')
     }
 

@@ -12,6 +12,7 @@ mod results;
 pub(crate) mod syntax;
 
 pub use super::functions::Function;
+use super::grammar::scan::Lexis;
 use super::refusal::Parsed;
 pub use super::xpath::{List, Step, TextRange};
 pub use origins::Origins;
@@ -38,7 +39,7 @@ impl Program {
     ///
     /// Cost: linear in the text; a few microseconds for what subscribers write.
     pub fn parse(text: &str, namespaces: &[(String, String)]) -> Parsed<Program> {
-        parse::parse(text, namespaces, parse::Language::XQuery).map_err(|refusal| {
+        parse::parse(text, namespaces, Lexis::XQuery).map_err(|refusal| {
             // Only a text that is refused is read a second time, with an eye on every token.
             parse::parse_with_origins(text, namespaces, None).err().unwrap_or(refusal)
         })
@@ -56,9 +57,9 @@ impl Program {
         parse::parse_with_origins(text, namespaces, delivered)
     }
 
-    /// Reads a bare path, which means what it does in XPath 1.0: no prefix is predeclared. There is none where a
-    /// literal has a reference or a line end, which XPath takes as they stand.
+    /// Reads a bare path without comments, which means what it does in XPath 1.0: no prefix is predeclared. There is
+    /// none where a literal has a reference or a line end, which XPath takes as they stand.
     pub(crate) fn parse_path(text: &str, namespaces: &[(String, String)]) -> Option<Program> {
-        parse::parse(text, namespaces, parse::Language::XPath).ok()
+        parse::parse(text, namespaces, Lexis::XPath).ok()
     }
 }

@@ -106,7 +106,7 @@ pub(super) fn shared_plan_of_path(text: &str, scope: &Scope, deliver: Deliver) -
     if deliver.is_condition() {
         return None;
     }
-    let program = Program::parse_path(text, &scope.bindings)?;
+    let program = Program::parse_path(&without_comments(text), &scope.bindings)?;
     let is_path = matches!(program.expr(program.body()), Expr::Path { .. });
     if is_path { plan_of_path(&program, deliver) } else { None }
 }

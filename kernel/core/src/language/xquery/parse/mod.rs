@@ -43,21 +43,9 @@ const DEPTH_MAX: usize = 64;
 /// Depth of the syntax tree, operators counted too.
 const TREE_DEPTH_MAX: usize = 128;
 
-/// What a text is read as.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Language {
-    XQuery,
-    /// A path that means the same in XPath 1.0.
-    XPath,
-}
-
 /// Parses a text; what a refusal says of it is not the whole truth.
-pub(super) fn parse(
-    text: &str,
-    namespaces: &[(String, String)],
-    language: Language,
-) -> Parsed<Program> {
-    let mut parser = Parser::new(text, namespaces, language, None);
+pub(super) fn parse(text: &str, namespaces: &[(String, String)], lexis: Lexis) -> Parsed<Program> {
+    let mut parser = Parser::new(text, namespaces, lexis, None);
     let (body, contents) = parser.program()?;
     let mut program = parser.program;
     program.contents = contents;
@@ -73,7 +61,7 @@ pub(super) fn parse_with_origins(
     namespaces: &[(String, String)],
     delivered: Option<Delivered>,
 ) -> Parsed<(Program, Origins)> {
-    let mut parser = Parser::new(text, namespaces, Language::XQuery, Some(Box::default()));
+    let mut parser = Parser::new(text, namespaces, Lexis::XQuery, Some(Box::default()));
     let (body, contents) = match parser.program() {
         Ok(found) => found,
         Err(refusal) => return Err(parser.scanner.first_fault(refusal)),
@@ -103,7 +91,6 @@ struct Parser<'t> {
     /// One entry per expression.
     facts: Vec<Facts>,
     namespaces: &'t [(String, String)],
-    language: Language,
     /// Prefixes bound by the prolog and by the constructors around this place.
     bindings: Vec<Binding<'t>>,
     /// The constructor around this place.
@@ -185,7 +172,7 @@ impl<'t> Parser<'t> {
     fn new(
         text: &'t str,
         namespaces: &'t [(String, String)],
-        language: Language,
+        lexis: Lexis,
         origins: Option<Box<Origins>>,
     ) -> Self {
         let guess = text.len() / 16 + 4;
@@ -196,12 +183,11 @@ impl<'t> Parser<'t> {
             ..Program::default()
         };
         Parser {
-            scanner: Scanner::new(text, Lexis::XQuery, origins.is_some()),
+            scanner: Scanner::new(text, lexis, origins.is_some()),
             program,
             origins,
             facts: Vec::with_capacity(guess),
             namespaces,
-            language,
             bindings: Vec::new(),
             constructor: None,
             variables: Vec::new(),

@@ -2,8 +2,8 @@
 
 use super::super::syntax::Start;
 use super::facts::items;
-use super::{Expr, ExprId, Facts, Language, Parser, reads};
-use crate::language::grammar::scan::name_length;
+use super::{Expr, ExprId, Facts, Parser, reads};
+use crate::language::grammar::scan::{Lexis, name_length};
 use crate::language::query::collapsed;
 use crate::language::refusal::{Detail, Parsed, Reason, Refusal};
 use crate::language::xpath::{List, TextRange};
@@ -206,7 +206,7 @@ impl<'t> Parser<'t> {
     }
 
     fn predeclared(&self) -> &'static [(&'static str, &'static str)] {
-        if self.language == Language::XQuery { &PREDECLARED } else { &[] }
+        if self.scanner.is_of(Lexis::XQuery) { &PREDECLARED } else { &[] }
     }
 
     /// A namespace URI that a prefix other than `xml`, or the default, may be bound to.
@@ -366,7 +366,7 @@ impl<'t> Parser<'t> {
         let Some(end) = self.scanner.string_end(start) else {
             return Err(Refusal::new(start, Reason::OpenString, Vec::new()));
         };
-        let is_plain = self.language == Language::XPath
+        let is_plain = self.scanner.is_of(Lexis::XPath)
             && self.scanner.slice(start, end).contains(['&', '\r']);
         if is_plain {
             // XPath has no references.
