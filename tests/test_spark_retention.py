@@ -140,9 +140,9 @@ def test_what_a_follower_has_not_had_stays(tmp_path: Path) -> None:
     deliver(tmp_path, range(12))
     begun_days_ago(tmp_path, 8, *range(1, 7))
     out = Storage(tmp_path / "out")
-    kept = retention.Retention(out, out.below("_checkpoint"), 7, lambda: 3)
+    kept = retention.KeptBatches(out, out.below("_checkpoint"), 7, lambda: 3)
     assert kept.first_kept() == 4
-    assert retention.Retention(out, out.below("_checkpoint"), 9).first_kept() == 0
+    assert retention.KeptBatches(out, out.below("_checkpoint"), 9).first_kept() == 0
 
 
 def test_rows_go_from_files_that_are_merged(tmp_path: Path) -> None:

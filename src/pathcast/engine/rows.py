@@ -305,7 +305,7 @@ def _are_usable(rows: Sequence[object]) -> bool:
 
 
 def carried_mode(deliver: LocalDeliverMode) -> DeliverMode:
-    """What a network, a pipeline or a database delivers.
+    """A way of delivery that networks, pipelines and databases carry.
 
     Raises:
         UnsupportedQueryError: None of them carries it.

@@ -128,7 +128,7 @@ class EntryNeeds(NamedTuple):
     offer: Offer | None
 
     def offer_after(self, done: int) -> Offer | None:
-        """What may be cut out of a message that so many of the steps were done to."""
+        """The offer to cut a message that so many of the steps were done to."""
         if self.offer is None or done == len(self.steps):
             return self.offer
         return offer_before(self.offer, self.steps[done:])

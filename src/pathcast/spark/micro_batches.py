@@ -47,7 +47,7 @@ from pathcast.spark.publishing import (
     NetworkPublisher,
     PublishedOutput,
 )
-from pathcast.spark.retention import Retention
+from pathcast.spark.retention import KeptBatches
 from pathcast.spark.sources import NO_COLUMNS, passed_columns
 from pathcast.spark.subscription_places import place_of
 from pathcast.spark.summary import Summary
@@ -137,7 +137,7 @@ class MicroBatches:
         )
         self._retention = None
         if out.keep_days is not None:
-            self._retention = Retention(output, settings.checkpoint, out.keep_days, self._had)
+            self._retention = KeptBatches(output, settings.checkpoint, out.keep_days, self._had)
         self._looked_seconds = -math.inf
         self.pinning = Pinning(asked, self.book, self.ledger, output, self.layout, report.note)
         self._summary = Summary(output=str(output))

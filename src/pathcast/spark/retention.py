@@ -27,7 +27,7 @@ CLOCKS_SECONDS: Final = 3600
 """So far the clock of the storage may be from that of the driver."""
 
 
-class Retention:
+class KeptBatches:
     """Micro-batches that an output keeps.
 
     Args:

@@ -252,7 +252,7 @@ def _is_one(step: Step) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class _Bounds:
-    """What a value may be: one of some, or between two.
+    """The values that are possible: one of some, or between two.
 
     Attributes:
         kind: The type of the constants.
@@ -473,7 +473,7 @@ def _of_range(
     *,
     is_whole: bool,
 ) -> tuple[Truth, str] | None:
-    """What is known of a number between bounds beside a constant."""
+    """Compare a number between bounds with a constant, if the bounds decide it."""
     if not isinstance(right, Number):
         return None
     value, (least, most) = float(right.value), bounds
@@ -492,7 +492,7 @@ def _of_range(
 
 
 def _of_call(call: FunctionCall) -> tuple[Truth, str] | None:
-    """What is known of a search for a text or a pattern."""
+    """Judge a search for a text or a pattern, if the function alone decides it."""
     match call:
         case FunctionCall(
             "contains" | "starts-with" | "ends-with", (FunctionCall() as text, String(part))
