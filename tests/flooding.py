@@ -119,7 +119,7 @@ def _backlog(node: Node) -> dict[str, int]:
 CODEC = Codec([Publish, Item, Taken, Count], _flow)
 
 
-def flooding(name: str, neighbours: Sequence[str]) -> NodeAdapter:
+def flooding(name: str, neighbours: Sequence[str]) -> NodeAdapter[FloodingNode]:
     """The kind of a flooding node with these neighbours."""
     return NodeAdapter(
         lambda saved, life: FloodingNode(name, neighbours, saved),
@@ -128,5 +128,5 @@ def flooding(name: str, neighbours: Sequence[str]) -> NodeAdapter:
         _backlog,
         roles={Publish: "publish", Count: "operate"},
         gap=lambda gap: f"{gap.first} to {gap.last} were dropped".encode(),
-        describe=lambda node: {"seen": len(node.seen)} if isinstance(node, FloodingNode) else {},
+        describe=lambda node: {"seen": len(node.seen)},
     )

@@ -6,39 +6,24 @@ It does what `Store` does, with the same errors; `test_store.py` holds it to tha
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from typing import TypeVar
 
 import msgspec
 
 from pathcast.errors import StoreError
+from pathcast.store import Store
 from pathcast.store.leases import Lease
 from pathcast.store.records import (
-    BrokerRecord,
-    CatalogRecord,
     ChangeRecord,
-    PlacementRecord,
-    ProfileRecord,
     Record,
     Removal,
-    SampleRecord,
-    SourceRecord,
+    SomeRecord,
     check_short,
     checked_changes,
     kind_of,
 )
 
-_Record = TypeVar(
-    "_Record",
-    ProfileRecord,
-    SourceRecord,
-    CatalogRecord,
-    BrokerRecord,
-    PlacementRecord,
-    SampleRecord,
-)
 
-
-class MemoryStore:
+class MemoryStore(Store):
     """See the module.
 
     Args:
@@ -50,7 +35,7 @@ class MemoryStore:
         self._records: dict[tuple[str, str], Record] = {}
         self._log: list[ChangeRecord] = []
         self._requests: dict[str, tuple[str, str]] = {}
-        self._leases: dict[str, tuple[Lease, float]] = {}
+        self._held: dict[str, tuple[Lease, float]] = {}
 
     @property
     def position(self) -> int:
@@ -68,7 +53,7 @@ class MemoryStore:
         """As for `Store`."""
         wanted = checked_changes(changes, request)
         if lease is not None:
-            found = self._leases.get(lease.name)
+            found = self._held.get(lease.name)
             if found is None or found[0].token != lease.token:
                 token = None if found is None else found[0].token
                 raise StoreError("store.deposed", name=lease.name, found=token, token=lease.token)
@@ -90,7 +75,7 @@ class MemoryStore:
                 raise StoreError("store.requested", request=request, position=None)
             self._requests[request] = (kind_of(wanted[0]), wanted[0].id)
         for change in wanted:
-            self._apply(change)
+            self._change(change)
         return self.position
 
     def done(self, request: str) -> tuple[str, str] | None:
@@ -98,13 +83,13 @@ class MemoryStore:
         check_short(request, "request")
         return self._requests.get(request)
 
-    def get(self, kind: type[_Record], id: str) -> _Record | None:
+    def get(self, kind: type[SomeRecord], id: str) -> SomeRecord | None:
         """As for `Store`."""
         check_short(id, "id")
         found = self._records.get((str(kind.__struct_config__.tag), id))
         return found if isinstance(found, kind) else None
 
-    def state(self, kind: type[_Record], **fields: object) -> tuple[int, list[_Record]]:
+    def state(self, kind: type[SomeRecord], **fields: object) -> tuple[int, list[SomeRecord]]:
         """As for `Store`."""
         found = [
             record
@@ -114,7 +99,7 @@ class MemoryStore:
         ]
         return self.position, sorted(found, key=lambda record: record.id)
 
-    def page(self, kind: type[_Record], after: str, limit: int) -> list[_Record]:
+    def page(self, kind: type[SomeRecord], after: str, limit: int) -> list[SomeRecord]:
         """As for `Store`."""
         return [each for each in self.state(kind)[1] if each.id > after][:limit]
 
@@ -132,7 +117,7 @@ class MemoryStore:
         check_short(holder, "holder of the lease")
         now = self._clock()
         free = (Lease(name, "", 0), 0.0)
-        current, expires = self._leases.get(name, free)
+        current, expires = self._held.get(name, free)
         if held is not None and held.token == current.token:
             token = held.token
         elif expires <= now:
@@ -140,16 +125,16 @@ class MemoryStore:
         else:
             return None
         lease = Lease(name, holder, token)
-        self._leases[name] = (lease, now + seconds)
+        self._held[name] = (lease, now + seconds)
         return lease
 
     def give_back(self, lease: Lease) -> None:
         """As for `Store`."""
-        current, _ = self._leases[lease.name]
+        current, _ = self._held[lease.name]
         if current.token == lease.token:
-            self._leases[lease.name] = (current, 0.0)
+            self._held[lease.name] = (current, 0.0)
 
-    def _apply(self, change: Record | Removal) -> None:
+    def _change(self, change: Record | Removal) -> None:
         kind = kind_of(change)
         position = self.position + 1
         if isinstance(change, Removal):

@@ -89,7 +89,9 @@ class HostedNode:
 
     def publish(self, source: str, message: str, body: bytes, now: float) -> Sequence[Effect]:
         assert self.node is not None
-        return self._did(self.node.publish(source, message, body, now, sender="u"), now)
+        return self._did(
+            self.node.asked(now, self.node.broker.publish, source, message, body, sender="u"), now
+        )
 
     def sampled(self, sample: SampleRecord, now: float) -> Sequence[Effect]:
         return self._hosted(self.hosting.sampled([sample], now), now)

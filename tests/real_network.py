@@ -24,7 +24,8 @@ from pathcast.errors import PathcastError, SourceError, UnavailableError
 from pathcast.overlay.content import DeliveryProfile
 from pathcast.overlay.messages import SourceEntry
 from pathcast.overlay.publishers import Numbered
-from pathcast.transport.broker import (
+from pathcast.transport.broker import broker_kind
+from pathcast.transport.broker_requests import (
     CODEC,
     DELIVERIES,
     Explain,
@@ -36,7 +37,6 @@ from pathcast.transport.broker import (
     Subscribe,
     SubscriptionsListed,
     Unsubscribe,
-    broker_kind,
 )
 from pathcast.transport.carrier import Carrier
 from pathcast.transport.client import BrokerClient

@@ -6,14 +6,14 @@ from __future__ import annotations
 class Silent:
     """Nobody listens."""
 
-    def begin(self, text: str, messages: int | None) -> None:
+    def begin(self, text: str) -> None:
         """See `ProgressReport`."""
 
     def batch(self, commit: object) -> None:
         """See `ProgressReport`."""
 
-    def note(self, text: str) -> None:
+    def lag(self, offsets: int) -> None:
         """See `ProgressReport`."""
 
-    def end(self) -> None:
+    def note(self, text: str) -> None:
         """See `ProgressReport`."""

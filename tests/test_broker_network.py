@@ -27,7 +27,8 @@ from pathcast.model import DeliverMode
 from pathcast.overlay.content import DeliveryProfile
 from pathcast.overlay.deliveries import InboxDelivery, InForce
 from pathcast.overlay.messages import SourceEntry
-from pathcast.transport.broker import (
+from pathcast.transport.broker import broker_kind
+from pathcast.transport.broker_requests import (
     DELIVERIES,
     Explain,
     Explained,
@@ -37,7 +38,6 @@ from pathcast.transport.broker import (
     RequestAccepted,
     Subscribe,
     Unsubscribe,
-    broker_kind,
 )
 from pathcast.transport.carrier import Carrier
 from pathcast.transport.disk import Disk, Waiting

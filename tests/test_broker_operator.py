@@ -31,8 +31,8 @@ from pathcast.overlay.messages import SourceEntry
 from pathcast.overlay.xml_content import xml_content
 from pathcast.settings import read_settings
 from pathcast.store import Store
-from pathcast.transport.broker import (
-    DEFAULT,
+from pathcast.transport.broker import DEFAULT, broker_kind
+from pathcast.transport.broker_requests import (
     DELIVERIES,
     ExpelRequest,
     Explain,
@@ -42,7 +42,6 @@ from pathcast.transport.broker import (
     RegisterSourceRequest,
     RequestAccepted,
     Subscribe,
-    broker_kind,
 )
 from pathcast.transport.carrier import Carrier
 from pathcast.transport.disk import Disk

@@ -21,7 +21,7 @@ from pathcast.errors import PathcastError
 from pathcast.overlay.content import DeliveryProfile
 from pathcast.overlay.deliveries import InboxDelivery
 from pathcast.overlay.messages import SourceEntry
-from pathcast.transport.broker import (
+from pathcast.transport.broker_requests import (
     CODEC,
     DELIVERIES,
     PublishRequest,

@@ -93,11 +93,11 @@ class Host:
                     self.given.append(what)
 
     def subscribe(self, name: str, asked: DeliveryProfile) -> None:
-        self.keep(self.node.subscribe(name, "ann", asked, 0.0))
+        self.keep(self.node.asked(0.0, self.node.broker.subscribe, name, "ann", asked))
         self.asked[name] = asked
 
     def unsubscribe(self, name: str) -> None:
-        self.keep(self.node.unsubscribe(name, 0.0))
+        self.keep(self.node.asked(0.0, self.node.broker.unsubscribe, name))
         del self.asked[name]
 
     def snapshot(self, *, is_last: bool = False) -> bool:
@@ -184,7 +184,7 @@ def test_killed_anywhere_it_goes_on_with_what_it_has_kept(tmp_path: Path, seed: 
                 host.keep(effects)
         elif what < 0.9:
             if draw.random() < 0.3:  # an event that nobody was told of
-                host.node.subscribe("lost", "ann", profile(draw), 0.0)
+                host.node.asked(0.0, host.node.broker.subscribe, "lost", "ann", profile(draw))
             host.begin()
             opened += host.is_from_snapshot
             assert not host.told(NeighbourRefused)
@@ -316,7 +316,11 @@ def test_what_the_service_changes_while_a_broker_is_away_counts(tmp_path: Path) 
         host.keep([Forget(key) if value is None else Save(key, value)])
     host.begin()
     assert host.snapshot()
-    host.keep(host.node.subscribe("p-0", "ann", DeliveryProfile("//z", "ids"), 0.0, 5))
+    host.keep(
+        host.node.asked(
+            0.0, host.node.broker.subscribe, "p-0", "ann", DeliveryProfile("//z", "ids"), 5
+        )
+    )
     assert kept_for(Served(tuple(profiles[1:])), host.disk).keys() <= {
         "subscription/p-0",
         "changed/p-0",
@@ -335,7 +339,11 @@ def test_the_service_is_told_again_what_it_may_not_know(tmp_path: Path) -> None:
     waiting = record(1, "//b", pending=True)
     for each in (record(0, "//c"), waiting, record(2, "//d"), record(3, "//e")):
         asked = DeliveryProfile(each.query, each.deliver)
-        host.keep(host.node.subscribe(each.id, "ann", asked, 0.0, version_of(each)))
+        host.keep(
+            host.node.asked(
+                0.0, host.node.broker.subscribe, each.id, "ann", asked, version_of(each)
+            )
+        )
     assert host.snapshot()
     content = xml_content(snapshots=tmp_path)
     node = BrokerNode("b", {}, content, dict(host.disk), 99 << 20)

@@ -13,7 +13,7 @@ pytest.importorskip("pathcast_kernel", reason="the kernel is not installed")
 from pathcast.overlay.content import DeliveryProfile
 from pathcast.overlay.deliveries import InboxDelivery
 from pathcast.overlay.messages import SourceEntry
-from pathcast.transport.broker import DELIVERIES, PublishRequest, RegisterSourceRequest
+from pathcast.transport.broker_requests import DELIVERIES, PublishRequest, RegisterSourceRequest
 from pathcast.transport.network import LocalNetwork, load_topology
 from patience import eventually
 

@@ -135,7 +135,7 @@ def test_what_is_sent_is_on_disk_before(tmp_path: Path) -> None:
             return receive(sender, message, now)
 
         a.disk.commit = slowly  # type: ignore
-        b.node.receive = hearing  # type: ignore[method-assign]
+        b.node.receive = hearing
         await a.start(["b"])
         await b.start()
         await eventually(lambda: "b" in a.neighbours.connections)

@@ -191,7 +191,7 @@ def test_the_next_run_shows_the_last_commit_from_its_beginning(
     pages: list[str] = []
 
     class Begun(Silent):
-        def begin(self, text: str, messages: int | None) -> None:
+        def begin(self, text: str) -> None:
             pages.append(httpx.get(f"http://127.0.0.1:{port}/metrics").text)
 
     run(listening_at(port, settings), workers=InProcess(), progress=Begun())

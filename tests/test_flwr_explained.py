@@ -45,6 +45,32 @@ def told(query: str, deliver: str = "fragment") -> list[str]:
             "nearest /bib[1]/book[2]: `price` is '90', the query wants more than 100",
         ),
         ("(//bok except //book) ! string(.)", "//bok", "did you mean book?"),
+        ("//book ! titel", "titel", "/titel   no such node; there are: title, price, sent"),
+        (
+            "//book ! (if (price > 100) then <a/> else ())",
+            "if price > 100",
+            "nearest /bib[1]/book[2]: `price` is '90', the query wants more than 100",
+        ),
+        (
+            "//book ! title ! (for $t in . where $t = 'x' return $t)",
+            "where $t = 'x'",
+            "nearest /bib[1]/book[1]/title[1]: `.` is 'Sand', the query wants 'x'",
+        ),
+        (
+            "//book intersect //zz",
+            "//zz",
+            "//zz   no such node; there are: bib, book, title, price, sent",
+        ),
+        (
+            "//book[price > 50]/title intersect //book[price < 50]/title",
+            "//book[price>50]/title intersect //book[price<50]/title",
+            "`//book[price<50]/title` is 'Sand'",
+        ),
+        (
+            "for $b in //book return $b/title except $b/*",
+            "$b/title except $b/*",
+            "`$b/*` is 'Sand' or '20' or '2025-01-01' or 'Reed' or '90'",
+        ),
         # Conditions, in the order in which they stand.
         (
             "for $b in //book where $b/price > 100 return <r/>",

@@ -52,7 +52,7 @@ from pathcast.errors import (
 )
 from pathcast.lint import lint
 from pathcast.partition import HashPlacement
-from pathcast.schema import parse_dtd, read_doctype
+from pathcast.schema import parse_dtd
 
 SEEDS = range(8)
 VOCABULARY = next(iter(VOCABULARIES.values()))
@@ -553,8 +553,6 @@ def test_texts_of_schemas(seed: int) -> None:
     with pytest.raises(SchemaError) as caught:
         parse_dtd(surrogate_text(random, "<!ELEMENT a (b*)><!ELEMENT b EMPTY>"))
     assert str(caught.value).encode()
-    with pytest.raises(SchemaError):
-        read_doctype(surrogate_text(random, "<!DOCTYPE a []><a/>"))
 
 
 def test_a_text_is_no_longer_in_the_encoding_that_it_declares() -> None:

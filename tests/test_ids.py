@@ -19,7 +19,8 @@ from pathcast.errors import PublicationError
 from pathcast.overlay.content import DeliveryProfile
 from pathcast.overlay.messages import SourceEntry
 from pathcast.protocol import Send
-from pathcast.transport.broker import (
+from pathcast.transport.broker import broker_kind
+from pathcast.transport.broker_requests import (
     CODEC,
     NotTaken,
     PublishRequest,
@@ -27,7 +28,6 @@ from pathcast.transport.broker import (
     RequestAccepted,
     Subscribe,
     Unsubscribe,
-    broker_kind,
 )
 from pathcast.transport.client import BrokerClient
 from pathcast.transport.grpc_streams import Address

@@ -39,7 +39,8 @@ from pathcast.overlay.registration_messages import (
 from pathcast.overlay.serving import _subscription
 from pathcast.overlay.subscriptions import KeptSubscription
 from pathcast.store import ProfileRecord, Store
-from pathcast.transport.broker import (
+from pathcast.transport.broker import broker_kind
+from pathcast.transport.broker_requests import (
     DELIVERIES,
     ListSubscriptions,
     PublishRequest,
@@ -47,7 +48,6 @@ from pathcast.transport.broker import (
     RequestAccepted,
     Subscribe,
     SubscriptionsListed,
-    broker_kind,
 )
 from pathcast.transport.carrier import Carrier
 from pathcast.transport.disk import Disk

@@ -22,7 +22,13 @@ from oracles.engines import EngineName, made_by
 from pathcast import PathcastError, Query, Registry, Snapshot, Subscription
 from pathcast.errors import QuerySyntaxError, UnsupportedQueryError
 from pathcast.message.canonical import canonical
-from pathcast.model import DELIVER_MODES, QUERY_LANGUAGES, DeliverMode, QueryLanguage
+from pathcast.model import (
+    DELIVER_MODES,
+    QUERY_LANGUAGES,
+    DeliverMode,
+    LocalDeliverMode,
+    QueryLanguage,
+)
 from pathcast.query import compile_subscription
 
 TEXT = "//alert[@sent > '2026-01-01']"
@@ -237,7 +243,7 @@ def _answers(engine: EngineName, rows: list[Subscription]) -> list[tuple[object,
     return sorted(found, key=repr)
 
 
-def _alike(row: dict[str, Any], deliver: DeliverMode) -> bytes | None:
+def _alike(row: dict[str, Any], deliver: LocalDeliverMode) -> bytes | None:
     """What is delivered, in one notation."""
     fragment: bytes | None = row["fragment"]
     return canonical(fragment) if fragment is not None and deliver == "fragment" else fragment

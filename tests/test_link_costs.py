@@ -41,9 +41,15 @@ def ring(cost: int, delays: Mapping[tuple[str, str], float]) -> Network:
     for name in RING:
         network.add(name, maker(name))
     network.run(5.0)
-    call(network, "a", lambda node, now: node.register_source("s", SourceEntry(), now))
+    call(
+        network,
+        "a",
+        lambda node, now: node.asked(now, node.broker.register_source, "s", SourceEntry()),
+    )
     profile = DeliveryProfile("a1")
-    call(network, "c", lambda node, now: node.subscribe("p", "ann", profile, now))
+    call(
+        network, "c", lambda node, now: node.asked(now, node.broker.subscribe, "p", "ann", profile)
+    )
     network.run(6.0)
     return network
 
@@ -83,7 +89,7 @@ def publish_until(network: Network, until: float, sent: list[str]) -> None:
 
 
 def publish(name: str, node: BrokerNode, now: float) -> Sequence[Effect]:
-    return node.publish("s", name, b"1", now)
+    return node.asked(now, node.broker.publish, "s", name, b"1")
 
 
 def had(network: Network) -> list[str]:

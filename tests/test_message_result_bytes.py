@@ -13,9 +13,10 @@ from oracles import ENGINES
 from oracles.engines import EngineName, made_by
 from pathcast import Registry, Subscription
 from pathcast.limits import Limits
-from pathcast.model import DELIVER_MODES
+from pathcast.model import DELIVER_MODES, LocalDeliverMode
 
 DELIVERY_BYTES = 64
+PLACE_BYTES = 16
 
 
 def answer(registry: Registry, parts: list[list[tuple[str, bytes]]]) -> dict[Any, Any]:
@@ -23,10 +24,15 @@ def answer(registry: Registry, parts: list[list[tuple[str, bytes]]]) -> dict[Any
     found: dict[Any, Any] = {}
     for part in parts:
         batch = registry.deliver([text for _, text in part], [name for name, _ in part])
+        nodes = iter(batch.nodes.to_pylist())
+        modes = {name: registry.get(name).deliver for name in batch.subscription_ids}
         for row in batch.table.to_pylist():
-            found.setdefault((row["message_id"], row["subscription_id"]), []).append(
-                row["fragment"]
-            )
+            result = row["fragment"]
+            if modes[row["subscription_id"]] == "nodes":
+                node = next(nodes)
+                assert node["subscription_id"] == row["subscription_id"]
+                result = (node["kind"], node["node_number"])
+            found.setdefault((row["message_id"], row["subscription_id"]), []).append(result)
         for row in batch.verdicts.to_pylist():
             key = (row["message_id"], row["subscription_id"])
             assert key not in found, "a subscription has results and a verdict"
@@ -35,7 +41,7 @@ def answer(registry: Registry, parts: list[list[tuple[str, bytes]]]) -> dict[Any
 
 
 def model(
-    results: dict[str, list[bytes | None]], modes: Mapping[str, str], bytes_max: int
+    results: dict[str, list[Any]], modes: Mapping[str, str], bytes_max: int
 ) -> dict[str, Any]:
     """Who is served, as the documentation says it: by ids, equal results once."""
     known: set[bytes] = set()
@@ -46,8 +52,10 @@ def model(
             new = {result for result in results[name] if result is not None} - known
             known |= new
             spent += sum(map(len, new)) + DELIVERY_BYTES * len(results[name])
-            is_full = spent > bytes_max
-        is_served = modes[name] != "fragment" or not is_full
+        if modes[name] == "nodes" and not is_full:
+            spent += (PLACE_BYTES + DELIVERY_BYTES) * len(results[name])
+        is_full = spent > bytes_max
+        is_served = modes[name] not in ("fragment", "nodes") or not is_full
         expected[name] = results[name] if is_served else "limit.message_result_bytes"
     return expected
 
@@ -65,6 +73,13 @@ QUERIES = [
     "<always n='{count(//b)}'>{/*}</always>",
     "//nothing",
 ]
+
+
+def mode_of(rng: random.Random, query: str) -> LocalDeliverMode:
+    """Results for most, and for some of those that give nodes the places of these."""
+    if "<" not in query and rng.random() < 0.3:
+        return "nodes"
+    return rng.choices(DELIVER_MODES, (8, 1, 1))[0]
 
 
 def message(rng: random.Random) -> bytes:
@@ -86,13 +101,8 @@ def test_who_is_served_is_what_the_documentation_says(seed: int) -> None:
     rng = random.Random(seed)
     names = rng.sample([f"s{n}" for n in range(40)] + ["é", "A", "z", "s", "\U0001f600"], 14)
     subscriptions = [
-        Subscription(
-            name,
-            "ann",
-            rng.choice(QUERIES),
-            rng.choices(DELIVER_MODES, (8, 1, 1))[0],
-        )
-        for name in names
+        Subscription(name, "ann", query, mode_of(rng, query))
+        for name, query in ((name, rng.choice(QUERIES)) for name in names)
     ]
     modes = {each.id: each.deliver for each in subscriptions}
     messages = [(f"m{n}", message(rng)) for n in range(5)]
@@ -101,9 +111,9 @@ def test_who_is_served_is_what_the_documentation_says(seed: int) -> None:
     whole = answer(everything, [messages])
     totals = [
         sum(
-            DELIVERY_BYTES + len(each)
+            DELIVERY_BYTES + (PLACE_BYTES if modes[who] == "nodes" else len(each))
             for (of, who), results in whole.items()
-            if of == name and modes[who] == "fragment"
+            if of == name and modes[who] in ("fragment", "nodes")
             for each in results
         )
         for name, _ in messages

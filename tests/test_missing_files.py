@@ -21,7 +21,7 @@ from pathcast.cli.exits import ExitCode
 from pathcast.cli.suite import read_suite
 from pathcast.errors import PathcastError
 from pathcast.registry.subscription_rows import read_rows
-from pathcast.schema import read_catalog, read_dtd, read_xsd
+from pathcast.schema import read_dtd, read_xsd
 from pathcast.spark.settings import load_settings
 
 FACES: dict[str, Callable[[Path], Any]] = {
@@ -30,7 +30,6 @@ FACES: dict[str, Callable[[Path], Any]] = {
     "subscriptions in Parquet": lambda path: read_rows(path.with_suffix(".parquet"), "ids"),
     "DTD": read_dtd,
     "schema": read_xsd,
-    "catalog": read_catalog,
     "pipeline": load_settings,
 }
 

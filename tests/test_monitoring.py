@@ -31,12 +31,12 @@ from pathcast.overlay.content import DeliveryProfile
 from pathcast.overlay.messages import SourceEntry
 from pathcast.settings import read_settings
 from pathcast.store import Store
-from pathcast.transport.broker import (
+from pathcast.transport.broker import broker_kind
+from pathcast.transport.broker_requests import (
     CODEC,
     PublishRequest,
     RegisterSourceRequest,
     Subscribe,
-    broker_kind,
 )
 from pathcast.transport.carrier import Carrier
 from pathcast.transport.carrier_metrics import INBOXES_NAMED_MAX, CarrierWatch

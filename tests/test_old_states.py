@@ -46,7 +46,8 @@ from pathcast.spark.summary import Summary
 from pathcast.spark.workers import InProcess
 from pathcast.store import BrokerRecord as BrokerRecord
 from pathcast.store import CatalogRecord, ProfileRecord, SourceRecord, Store
-from pathcast.transport.broker import DELIVERIES, PublishRequest, broker_kind
+from pathcast.transport.broker import broker_kind
+from pathcast.transport.broker_requests import DELIVERIES, PublishRequest
 from pathcast.transport.carrier import Carrier
 from pathcast.transport.connection import ByteStream
 from pathcast.transport.database_file import DATABASE, FORMAT, RESTORED, back_up, restore

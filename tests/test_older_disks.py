@@ -23,7 +23,12 @@ from pathcast.errors import DiskError, PathcastError, SourceError, UnavailableEr
 from pathcast.overlay.content import DeliveryProfile
 from pathcast.overlay.deliveries import InboxDelivery, InForce, Lapsed
 from pathcast.overlay.messages import SourceEntry
-from pathcast.transport.broker import CODEC, DELIVERIES, PublishRequest, RegisterSourceRequest
+from pathcast.transport.broker_requests import (
+    CODEC,
+    DELIVERIES,
+    PublishRequest,
+    RegisterSourceRequest,
+)
 from pathcast.transport.client import BrokerClient
 from pathcast.transport.disk import InboxCursor
 from pathcast.transport.grpc_streams import Address

@@ -15,9 +15,8 @@ from broker_engines import missing
 from pathcast import Subscription
 from pathcast.errors import PathcastError, QuerySyntaxError
 from pathcast.overlay import cutting
-from pathcast.overlay.content import DeliveryProfile, Sent
+from pathcast.overlay.content import LOCAL, DeliveryProfile, Sent
 from pathcast.overlay.cutting import (
-    LOCAL,
     WHOLE,
     EntryNeeds,
     LinkCuts,
@@ -25,8 +24,9 @@ from pathcast.overlay.cutting import (
     cut_entry,
     needs_in,
 )
+from pathcast.overlay.local_plan import XmlProfiles
 from pathcast.overlay.projection import Offer, offer_of
-from pathcast.overlay.xml_content import XmlInterests, XmlProfiles, xml_content
+from pathcast.overlay.xml_content import XmlInterests, xml_content
 from pathcast_lab.sim.from_scratch import from_scratch
 
 NEEDS_KERNEL = pytest.mark.skipif(missing("kernel") is not None, reason=str(missing("kernel")))

@@ -25,7 +25,7 @@ from pathcast.overlay.messages import (
     StreamMessage,
 )
 from pathcast.overlay.parts import Parts
-from pathcast.overlay.publishers import PublishedMessage
+from pathcast.overlay.publishers import PublishRequest
 from pathcast.overlay.streams import Stream
 from pathcast.protocol import Deliver, Effect, Save, Send, Wake
 from pathcast_lab.sim.toy_content import ToyInterests, ToyProfiles
@@ -57,9 +57,16 @@ class Line:
         self.nodes = {name: self.node(name, 100 + n) for n, name in enumerate(names)}
         for name, node in self.nodes.items():
             self.carry(name, node.start(self.now))
-        self.carry("a", self.nodes["a"].register_source("s", SourceEntry(), self.now))
+        self.carry(
+            "a",
+            self.nodes["a"].asked(
+                self.now, self.nodes["a"].broker.register_source, "s", SourceEntry()
+            ),
+        )
         for host in ("b", "c"):
-            asked = self.nodes[host].subscribe(host, host, DeliveryProfile("a1"), self.now)
+            asked = self.nodes[host].asked(
+                self.now, self.nodes[host].broker.subscribe, host, host, DeliveryProfile("a1")
+            )
             self.carry(host, asked)
         self.pass_time()
         self.done.clear()
@@ -104,7 +111,9 @@ class Line:
         """
         frames = []
         for n in range(count):
-            for effect in self.nodes["a"].publish("s", f"m{n}", b"1", self.now):
+            for effect in self.nodes["a"].asked(
+                self.now, self.nodes["a"].broker.publish, "s", f"m{n}", b"1"
+            ):
                 if isinstance(effect, Send):
                     assert isinstance(effect.message, SessionFrame | SessionHello)
                     frames.append(effect.message)
@@ -159,9 +168,9 @@ def test_a_burst_is_forwarded_before_its_local_work_begins_and_in_order() -> Non
 def test_a_root_gives_its_own_subscribers_few_messages_with_the_wait_that_logs_them() -> None:
     line = Line()
     a = line.nodes["a"]
-    line.carry("a", a.subscribe("a", "a", DeliveryProfile("a1"), line.now))
+    line.carry("a", a.asked(line.now, a.broker.subscribe, "a", "a", DeliveryProfile("a1")))
     line.pass_time()
-    effects = a.publish("s", "m0", b"1", line.now)
+    effects = a.asked(line.now, a.broker.publish, "s", "m0", b"1")
     kinds = [type(effect) for effect in effects]
     assert isinstance(effects[0], Save)
     assert effects[0].key.startswith("log/")
@@ -175,10 +184,10 @@ def test_a_root_gives_its_own_subscribers_few_messages_with_the_wait_that_logs_t
 def test_a_root_sends_many_messages_before_it_gives_its_own_subscribers_any() -> None:
     line = Line()
     a = line.nodes["a"]
-    line.carry("a", a.subscribe("a", "a", DeliveryProfile("a1"), line.now))
+    line.carry("a", a.asked(line.now, a.broker.subscribe, "a", "a", DeliveryProfile("a1")))
     line.pass_time()
     names = [f"m{n}" for n in range(LOCAL_MESSAGES + 1)]
-    a.broker.publish_all([PublishedMessage("s", name, b"1") for name in names])
+    a.broker.publish_all([PublishRequest("s", name, b"1") for name in names])
     effects = a.done(line.now)
     assert forwards(effects) == names
     assert deliveries(effects) == []
@@ -221,11 +230,14 @@ def test_a_stream_that_ends_leaves_nothing_waiting() -> None:
     b.receive("a", frame, line.now)
     former = b.broker.streams["a"]
     line.begin("a", 900)
-    line.carry("a", line.nodes["a"].register_source("s", SourceEntry(), line.now))
+    line.carry(
+        "a",
+        line.nodes["a"].asked(line.now, line.nodes["a"].broker.register_source, "s", SourceEntry()),
+    )
     line.pass_time()
     assert b.broker.streams["a"].number != former.number
     assert former.cursor == 1, "should it be back, it goes on after this"
-    assert not b.broker.has_local_work
+    assert not b.broker.local.has_work
 
 
 def test_what_one_neighbour_sent_is_not_passed_on_when_another_one_leads() -> None:

@@ -117,7 +117,7 @@ def test_a_host_asks_for_the_entries_of_its_profiles() -> None:
     pytest.importorskip("pathcast_kernel")
     from pathcast.overlay.content import DeliveryProfile
     from pathcast.overlay.cutting import is_cut_entry
-    from pathcast.overlay.xml_content import XmlProfiles
+    from pathcast.overlay.local_plan import XmlProfiles
 
     chosen = random.Random(5)
     parameters = SubscriptionParameters(queries=400, subscribers=1, seed=5, distinct_share=1.0)

@@ -16,7 +16,8 @@ from hypothesis.stateful import (
 )
 
 from pathcast.errors import QuerySyntaxError, UnknownQueryError
-from pathcast.overlay.interest import LOCAL, Delta, Interests
+from pathcast.overlay.content import LOCAL, Delta
+from pathcast.overlay.interest import Interests
 from pathcast.query import conjunction_of
 from pathcast_lab.sim.from_scratch import from_scratch
 

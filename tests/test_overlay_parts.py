@@ -399,10 +399,10 @@ def test_a_root_takes_no_longer_messages_than_brokers_do() -> None:
     world.network.run(2.0)
     node = world.node("a")
     with pytest.raises(PublicationError) as refused:
-        node.publish("of a", "m", b"123456789", 2.0)
+        node.asked(2.0, node.broker.publish, "of a", "m", b"123456789")
     assert refused.value.code == "publication.too_long"
-    node.publish("of a", "m1", b"12345678", 2.0)
+    node.asked(2.0, node.broker.publish, "of a", "m1", b"12345678")
     with pytest.raises(PublicationError) as refused:
-        node.publish("of a", "m2", b"12345678", 2.0)
+        node.asked(2.0, node.broker.publish, "of a", "m2", b"12345678")
     assert refused.value.code == "publication.log"
     assert refused.value.params["bytes"] == 8

@@ -16,7 +16,7 @@ from pathcast.overlay import publishers as publishers_module
 from pathcast.overlay.broker_node import BrokerNode
 from pathcast.overlay.broker_settings import ProtocolSettings
 from pathcast.overlay.messages import SourceEntry, StreamMessage
-from pathcast.overlay.publishers import Logged, Numbered, PublishedMessage, Publishers
+from pathcast.overlay.publishers import Logged, Numbered, Publishers, PublishRequest
 from pathcast.protocol import Effect, Forget, Save
 from pathcast_lab.sim.ablations import without
 from pathcast_lab.sim.toy_content import TOY
@@ -59,8 +59,13 @@ def publish(root: Root, chance: random.Random, publisher: str, ids: Sequence[str
     sure = 0
     while sure < len(ids):
         for place in range(sure, len(ids)):
-            effects = root.node.publish(
-                "s", ids[place], b"x", 0.0, Numbered(publisher, 7 * place + 1)
+            effects = root.node.asked(
+                0.0,
+                root.node.broker.publish,
+                "s",
+                ids[place],
+                b"x",
+                numbered=Numbered(publisher, 7 * place + 1),
             )
             if chance.random() < 0.1:
                 # The root is killed between two effects, or before it could send the receipt.
@@ -85,7 +90,7 @@ def history(seed: int) -> tuple[list[str], list[list[str]]]:
     """What two publishers, one after the other and back, left in the log; what they wanted."""
     chance = random.Random(seed)
     root = Root()
-    root.do(root.node.register_source("s", SourceEntry(), 0.0))
+    root.do(root.node.asked(0.0, root.node.broker.register_source, "s", SourceEntry()))
     wanted = [[f"{name}{number}" for number in range(MESSAGES)] for name in "pq"]
     for upto in (MESSAGES // 2, MESSAGES):
         for name, ids in zip("pq", wanted, strict=True):
@@ -108,14 +113,14 @@ def test_without_numbers_some_are_taken_twice() -> None:
 
 def test_of_a_call_all_are_taken_or_none_and_each_number_once() -> None:
     root = Root()
-    root.do(root.node.register_source("s", SourceEntry(), 0.0, owner="ann"))
+    root.do(root.node.asked(0.0, root.node.broker.register_source, "s", SourceEntry(), owner="ann"))
     broker = root.node.broker
     numbers = [1, 2, 2, 3, 1]
-    given = [PublishedMessage("s", f"m{n}", b"x", numbered=Numbered("p", n)) for n in numbers]
+    given = [PublishRequest("s", f"m{n}", b"x", numbered=Numbered("p", n)) for n in numbers]
     for odd, sender in (("nobody's", "ann"), ("s", "bob")):
         with pytest.raises(PublicationError):
-            broker.publish_all([*given, PublishedMessage(odd, "m", b"x")], sender)
-    too_long = PublishedMessage("s", "long", bytes(ProtocolSettings().message_bytes_max + 1))
+            broker.publish_all([*given, PublishRequest(odd, "m", b"x")], sender)
+    too_long = PublishRequest("s", "long", bytes(ProtocolSettings().message_bytes_max + 1))
     with pytest.raises(PublicationError):
         broker.publish_all([given[0], too_long], "ann")
     assert broker.publish_all([], "ann") == []

@@ -6,6 +6,7 @@ import random
 import re
 from collections.abc import Mapping, Sequence
 from functools import cache
+from typing import Final
 
 import pytest
 
@@ -35,6 +36,7 @@ from pathcast_lab.sim.from_scratch import from_scratch
 from pathcast_lab.sim.interleavings import WrongOrder, explore
 from shared_data import SHARED_DATA
 from test_overlay_network import LINE, batch_body, batch_profile
+from test_restructuring import BOUND, element, random_steps
 
 NEEDS_KERNEL = pytest.mark.skipif(missing("kernel") is not None, reason=str(missing("kernel")))
 
@@ -248,7 +250,7 @@ def told_of(entries: set[str], is_plain: bool) -> set[str]:
     series = {one.steps for one in needs}
     if is_plain and series - {()}:
         return {WHOLE}
-    if len(series) <= 1 and all(one.offer for one in needs):
+    if all(one.offer for one in needs):
         return entries
     shared: list[EditStep] = []
     for steps in zip(*series, strict=False):
@@ -339,9 +341,56 @@ def test_links_do_the_steps_that_all_behind_them_begin_with() -> None:
     cuts.update("east", [entry(*both)], [WHOLE, entry(*one, deliver="message")])
     cuts.update("east", [], [entry(*both, deliver="message")])
     assert sent() == Sent(renamed.replace(useless, b""), 2)
-    cuts.update("east", [entry(*one)], [])
+    # Where another has the first of the steps only, what either has use for stays.
+    cuts.update("east", [entry(*one, query="/r/a[e]")], [])
+    assert sent() == Sent(less.replace(useless, b""), 1)
+    kept = b"<a>of use to one<e/></a>"
+    assert sent(0, body.replace(useless, kept)) == Sent(less.replace(useless, kept), 1)
+    # A step that asks for more than names is to see everything.
+    cuts.update("east", [entry("drop //d", "drop //a[last()]")], [])
     assert sent() == Sent(less, 1)
     assert cuts.saved["east"] > 0
+
+
+UNIT_QUERIES: Final = (
+    *("/top/a", "/top/b[@x = '1']", "/top/c/b", "/top/a[b]", "/top/b[c = '1']//e"),
+    *("/top/e[@y]/*", "/top/a/b[. = '12']", "for $v in /top/c where $v/@x > 0 return $v/a"),
+    *("for $v in /top/a where $v//b = '1' return <hit>{$v/@y}</hit>", "/top/b/a/c"),
+)
+
+
+def check_mixed(seed: int) -> int:
+    """Profiles that begin differently behind one link; how many bytes were cut out for them."""
+    draw = random.Random(seed)
+    series = [(), *(tuple(random_steps(draw, draws_plain=True)) for _ in range(2))]
+    begin = draw.choice([(), series[1][:1]])
+    cuts, plan = LinkCuts(), XmlProfiles()
+    for number in range(draw.randrange(2, 5)):
+        steps = (*begin, *draw.choice(series))
+        query, deliver = draw.choice(UNIT_QUERIES), draw.choice(["fragment", "ids"])
+        bound = tuple(BOUND.items())
+        asked = DeliveryProfile(query, deliver, bound, tuple(map(str, steps)))  # type: ignore[arg-type]
+        subscription = Subscription("s", "s", query, deliver, BOUND)  # type: ignore[arg-type]
+        cuts.update("east", [cut_entry(subscription, steps)], [])
+        plan.add(f"p{number}", asked)
+    messages = [text.encode() for text in (element(draw, 3, "top") for _ in range(12))]
+    sent = cuts.cut(messages, {"east": range(len(messages))})["east"]
+    left = [one or Sent(b"<nothing/>", len(begin)) for one in sent]
+    found = plan.answers([one.body for one in left], [one.steps for one in left])
+    expected = plan.answers(messages)
+    for row, one in enumerate(sent):
+        given = {} if one is None else found[row]
+        assert given == expected[row], (seed, messages[row], one)
+    return sum(cuts.saved.values())
+
+
+@NEEDS_KERNEL
+@pytest.mark.parametrize(
+    "seeds", [range(150), pytest.param(range(150, 8_000), marks=pytest.mark.nightly)]
+)
+def test_profiles_that_begin_differently_get_what_whole_messages_give(seeds: range) -> None:
+    saved = [check_mixed(seed) for seed in seeds]
+    assert sum(map(bool, saved)) > len(seeds) // 4
 
 
 @NEEDS_KERNEL

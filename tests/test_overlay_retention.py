@@ -14,7 +14,7 @@ from pathcast.overlay.broker_node import NodeSettings
 from pathcast.overlay.broker_settings import ProtocolSettings, Trees
 from pathcast.overlay.link import LinkSettings
 from pathcast.overlay.messages import Trimmed
-from pathcast.overlay.publishers import PublishedMessage
+from pathcast.overlay.publishers import PublishRequest
 from pathcast.overlay.retention import Retention
 from pathcast_lab.sim import Faults, Step
 from pathcast_lab.sim.ablations import without
@@ -170,7 +170,7 @@ def test_a_call_that_is_more_than_a_log_is_refused_and_nothing_is_given_up() -> 
     world = run(Step(4.0, "crash", ("d",)), *published(6.0, 8))
     broker = world.node("a").broker
     with pytest.raises(PublicationError) as refused:
-        broker.publish_all([PublishedMessage("of a", f"x{n}", b"1") for n in range(11)])
+        broker.publish_all([PublishRequest("of a", f"x{n}", b"1") for n in range(11)])
     assert refused.value.code == "publication.log"
     assert missing(world, "d") == []
 

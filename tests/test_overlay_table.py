@@ -13,8 +13,8 @@ from oracles.engines import made_by
 from overlay_reference import Network, collect
 from pathcast.errors import QuerySyntaxError, UnknownQueryError
 from pathcast.limits import Limits
+from pathcast.overlay.content import LOCAL
 from pathcast.overlay.disjuncts import disjuncts_of
-from pathcast.overlay.origins import LOCAL
 from pathcast.overlay.table import Table
 from pathcast_papers import parse
 

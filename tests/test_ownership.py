@@ -21,7 +21,8 @@ from pathcast.overlay.content import DeliveryProfile
 from pathcast.overlay.deliveries import InboxDelivery, InForce
 from pathcast.overlay.messages import SourceEntry
 from pathcast.overlay.publishers import Numbered
-from pathcast.transport.broker import (
+from pathcast.transport.broker import broker_kind
+from pathcast.transport.broker_requests import (
     CODEC,
     DELIVERIES,
     PublishRequest,
@@ -29,7 +30,6 @@ from pathcast.transport.broker import (
     RequestAccepted,
     Subscribe,
     Unsubscribe,
-    broker_kind,
 )
 from pathcast.transport.carrier import Carrier
 from pathcast.transport.client import BrokerClient

@@ -18,7 +18,7 @@ from pathcast.errors import PathcastError, UnsupportedQueryError
 from pathcast.limits import Limits
 from pathcast.model import DeliverMode
 from pathcast.overlay.projection import SELECTS_MAX, Offer, Offers, Projections, common, offer_of
-from pathcast.query.xquery.syntax import NameTest
+from pathcast.query.syntax import NameTest
 from pathcast.registry.selector import Select, Selector
 
 pytestmark = pytest.mark.skipif(missing("kernel") is not None, reason=str(missing("kernel")))

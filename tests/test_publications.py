@@ -22,21 +22,22 @@ from pathcast.errors import FrameError, MessageError, PublicationError
 from pathcast.limits import Limits
 from pathcast.overlay.content import DeliveryProfile, Verdict
 from pathcast.overlay.deliveries import InboxDelivery, Undecided
+from pathcast.overlay.local_plan import XmlProfiles
 from pathcast.overlay.messages import SourceEntry
-from pathcast.overlay.xml_content import XmlProfiles, xml_content
+from pathcast.overlay.xml_content import xml_content
 from pathcast.settings import read_settings
-from pathcast.transport.broker import (
+from pathcast.transport.broker import broker_kind
+from pathcast.transport.broker_requests import (
     CODEC,
     DELIVERIES,
-    Doorkeeper,
     NotTaken,
     PublishRequest,
     RegisterSourceRequest,
     Subscribe,
-    broker_kind,
 )
 from pathcast.transport.carrier import Carrier
 from pathcast.transport.disk import Disk
+from pathcast.transport.doorkeeper import Doorkeeper
 from pathcast.transport.process import operator_of, running
 from pathcast.transport.settings import BrokerSettings
 from pathcast_lab.sim.memory_streams import MemoryNetwork

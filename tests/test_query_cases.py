@@ -111,7 +111,7 @@ def test_refusal(case: dict[str, Any]) -> None:
     assert error.params["query"] == case["query"]
     assert error.params["reason"]
     assert isinstance(error, UnsupportedQueryError) == (error.code == "query.unsupported")
-    assert type(error).__name__ == CATALOGUE[error.code].family
+    assert type(error) is CATALOGUE[error.code].family
 
 
 @pytest.mark.parametrize("case", REFUSED, ids=name_of)

@@ -18,7 +18,7 @@ from generators import QueryShape, random_message, random_query
 from oracles.paths import is_found, of_papers
 from pathcast.boundary import native
 from pathcast.limits import Limits
-from pathcast.query import AnyName, Axis, Comparison, Name, Operator, normalise, steps_of
+from pathcast.query import AnyName, Comparison, Name, Operator, PathAxis, normalise, steps_of
 from pathcast.query.implication import (
     always_holds_for_count,
     can_hold,
@@ -155,7 +155,7 @@ def chain(labels: tuple[str, ...]) -> bytes:
 def canonical_models(special: native.NormalPath, gap_max: int) -> list[tuple[str, ...]]:
     """The chains that decide: every `//` of every length up to a bound, wildcards fresh names."""
     steps = steps_of(special)
-    gaps = [range(gap_max + 1) if axis is Axis.DESCENDANT else range(1) for axis, _ in steps]
+    gaps = [range(gap_max + 1) if axis is PathAxis.DESCENDANT else range(1) for axis, _ in steps]
     found = []
     for lengths in itertools.product(*gaps):
         labels: list[str] = []
@@ -173,7 +173,7 @@ def matches_chain(query: native.NormalPath, labels: tuple[str, ...]) -> bool:
         reached = set()
         for depth in at:
             ends = range(depth + 1, len(labels) + 1)
-            for end in ends if axis is Axis.DESCENDANT else ends[:1]:
+            for end in ends if axis is PathAxis.DESCENDANT else ends[:1]:
                 if isinstance(test, AnyName) or test == Name("", labels[end - 1]):
                     reached.add(end)
         at = reached

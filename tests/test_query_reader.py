@@ -22,6 +22,7 @@ from pathcast.query import parse, refusals
 from pathcast.query.reader import read_query
 from pathcast_papers.language import parser, static
 from pathcast_papers.language.parser import DEPTH_MAX, NODES_MAX, TEXT_BYTES_MAX
+from trees import of_papers, of_product
 
 NAMESPACES: Mapping[str, str] = {
     **ALPHABET_WITH_NAMESPACES.namespaces,
@@ -71,10 +72,12 @@ def papers_read(text: str) -> object:
     return static.resolve(written, text, NAMESPACES)
 
 
-def outcome(read: Callable[[str], object], text: str) -> tuple[str, object]:
-    """The tree as a text, or all that is said of a refusal."""
+def outcome(
+    read: Callable[[str], object], tuples: Callable[[object], object], text: str
+) -> tuple[str, object]:
+    """The tree as tuples, or all that is said of a refusal."""
     try:
-        return "read", repr(read(text))
+        return "read", tuples(read(text))
     except QuerySyntaxError as error:
         return error.code, (type(error), error.params)
 
@@ -97,9 +100,9 @@ def texts(seed: int, count: int) -> Iterator[str]:
 def test_kernel_and_papers_read_alike() -> None:
     outcomes: Counter[str] = Counter()
     for text in texts(23, 700):
-        assert outcome(parse, text) == outcome(parser.parse, text)
-        expected = outcome(papers_read, text)
-        assert outcome(kernel_read, text) == expected
+        assert outcome(parse, of_product, text) == outcome(parser.parse, of_papers, text)
+        expected = outcome(papers_read, of_papers, text)
+        assert outcome(kernel_read, of_product, text) == expected
         outcomes[expected[0]] += 1
     wanted = {"read", "XPST0003", "XPST0008", "XPST0017", "XPST0081", "XPTY0004"}
     assert wanted | {"query.unsupported"} <= set(outcomes)

@@ -21,12 +21,8 @@ from command_line import run_command
 from pathcast.cli.net_sources import all_rows
 from pathcast.overlay.content import DeliveryProfile
 from pathcast.overlay.messages import SourceEntry
-from pathcast.transport.broker import (
-    ListSources,
-    ListSubscriptions,
-    RegisterSourceRequest,
-    broker_kind,
-)
+from pathcast.transport.broker import broker_kind
+from pathcast.transport.broker_requests import ListSources, ListSubscriptions, RegisterSourceRequest
 from pathcast.transport.client import BrokerClient
 from pathcast.transport.local_processes import free_ports
 from pathcast.transport.process import running

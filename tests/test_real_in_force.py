@@ -18,7 +18,7 @@ from pathcast.errors import PublicationError
 from pathcast.overlay.content import DeliveryProfile
 from pathcast.overlay.deliveries import InboxDelivery, InForce, Lapsed, Told
 from pathcast.overlay.messages import SourceEntry
-from pathcast.transport.broker import (
+from pathcast.transport.broker_requests import (
     CODEC,
     DELIVERIES,
     PublishRequest,

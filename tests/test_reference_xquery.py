@@ -21,6 +21,7 @@ from pathcast_papers.language.xquery.functions import ARGUMENT_COUNTS
 from pathcast_papers.language.xquery.syntax import NodeKind
 from pathcast_papers.message import parse_message
 from pathcast_papers.message_broker.xquery import Evaluation, evaluate, holds
+from test_formatted_values import COMPARED, MOMENT_PICTURES, OTHERS
 from test_sequence_operators import EXPRESSIONS, PARTS, part_of
 
 GROUPS = {group.name: group for group in flwr_groups()}
@@ -112,6 +113,8 @@ def test_every_part_of_the_language_has_cases() -> None:
     queries = [query for group in GROUPS.values() for query, _ in group.cases]
     assert len(queries) > 600
     queries += [*EXPRESSIONS, *(part_of(to, part) for to in PARTS for part in PARTS[to])]
+    queries += [*COMPARED, *OTHERS, "format-number"]
+    queries += [f"format-{of} adjust-{of}-to-timezone" for of in MOMENT_PICTURES]
     words = {word for query in queries for word in re.findall(r"[\w-]+", query)}
     axes = {f"{axis.value}::" for axis in Axis if axis is not Axis.NAMESPACE}
     written = " ".join(queries).replace("@", "attribute::").replace("..", "parent::")

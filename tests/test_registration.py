@@ -54,7 +54,8 @@ from pathcast.store import (
     SampleRecord,
     SourceRecord,
 )
-from pathcast.transport.broker import PublishRequest, broker_kind
+from pathcast.transport.broker import broker_kind
+from pathcast.transport.broker_requests import PublishRequest
 from pathcast.transport.hosted import HostedKind
 from pathcast_lab.sim.toy_content import TOY
 from registrant import Asked, Registrant

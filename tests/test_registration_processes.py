@@ -45,7 +45,8 @@ from pathcast.settings import read_settings
 from pathcast.store import BrokerRecord
 from pathcast.store import ProfileRecord as Registered
 from pathcast.transport import local_processes
-from pathcast.transport.broker import CODEC, DELIVERIES, PublishRequest, Subscribe, broker_kind
+from pathcast.transport.broker import broker_kind
+from pathcast.transport.broker_requests import CODEC, DELIVERIES, PublishRequest, Subscribe
 from pathcast.transport.client import BrokerClient
 from pathcast.transport.disk import Disk
 from pathcast.transport.grpc_streams import Address

@@ -15,7 +15,7 @@ import pathcast
 SOURCES = Path(__file__).resolve().parents[1] / "src" / "pathcast"
 
 EXCEPTIONS = """
-chunking query: names notation static syntax
+chunking query: atoms names notation static syntax
 cli message: canonical
 cli query: names near_names query_warnings xquery
 cli registry: delimited subscription_engines subscription_files
@@ -25,20 +25,20 @@ cli spark: outputs progress reasons session settings sources storage
 cli spark: subscription_places
 engine query: atoms canonical names near_names normal notation
 engine query: query_warnings static syntax values
-kernel query: canonical refusals xquery xquery.paper xquery.syntax
+kernel query: canonical refusals syntax xquery xquery.paper
 lint engine: rows
 lint query: atoms canonical condition_issues implication language_issues
 lint query: names near_names normal notation static syntax values
-lint query: xquery.language xquery.subscription xquery.syntax
+lint query: xquery xquery.subscription
 lint registry: steps
-overlay query: names notation syntax xquery xquery.syntax
+overlay query: atoms names notation syntax xquery
 overlay registry: before_steps restructuring selector steps
 partition engine: messages
 partition query: normal values
 records query: names syntax
 registry engine: explain explanation lazy_warnings matcher messages
 registry engine: results rows
-registry query: names xquery xquery.syntax
+registry query: names xquery
 spark records: blocks cutting
 spark registry: delimited identity subscription_engines
 spark registry: subscription_files subscription_rows

@@ -73,7 +73,7 @@ def test_however_it_is_cut(engine: EngineName, seed: int) -> None:
         if number % 5 == 3:
             message = message[: chosen.randrange(len(message))]
         routed = router.route(pa.array([message]))
-        [whole], [error] = routed.targets.to_pylist(), routed.errors.to_pylist()
+        [whole], [error] = routed.matches.to_pylist(), routed.errors.to_pylist()
         places = range(1, len(message))
         for cuts in (
             [],

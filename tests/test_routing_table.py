@@ -87,10 +87,10 @@ def test_targets_are_those_of_the_entries_that_hold(engine: EngineName, seed: in
         threads=1, cache_bytes_max=chosen.choice((1, 30_000, 1 << 24))
     )
     expected = united(entries, column)
-    assert router.route(column).targets.to_pylist() == expected
+    assert router.route(column).matches.to_pylist() == expected
     # What a message before has compiled makes no difference.
     routed = router.route(column)
-    assert routed.targets.to_pylist() == expected
+    assert routed.matches.to_pylist() == expected
     assert routed.stats.matches == sum(len(each or ()) for each in expected)
     assert sum(1 for error in routed.errors.to_pylist() if error) == routed.stats.refused
 
@@ -115,7 +115,7 @@ def test_documents_of_a_dtd_go_where_their_queries_are(
     column = refused_and_missing(chosen, documents)
     router = made_by(engine, RoutingTable, entries, 200).router(threads=1)
     expected = united(entries, column)
-    assert router.route(column).targets.to_pylist() == expected
+    assert router.route(column).matches.to_pylist() == expected
     assert any(0 < len(targets) < 200 for targets in expected if targets)
 
 
@@ -133,7 +133,7 @@ def test_tables_that_shrink(
     column = pa.array(messages, pa.binary())
     expected = united(entries, column)
     found = made_by(engine, RoutingTable, entries, 3).router(threads=1).route(column)
-    assert found.targets.to_pylist() == expected
+    assert found.matches.to_pylist() == expected
 
 
 @engines
@@ -149,9 +149,9 @@ def test_a_target_needs_one_entry_and_an_entry_all_of_its_paths(engine: EngineNa
     assert (len(table), table.targets, table.nbytes > 0) == (5, 4, True)
     messages = [b"<a><b/><c x='1'/></a>", b"<a><c x='1'/></a>", b"<x><d/></x>", b"<a/>"]
     routed = table.router(threads=2).route(pa.array(messages))
-    assert routed.targets.to_pylist() == [[0, 2], [], [0, 1], []]
+    assert routed.matches.to_pylist() == [[0, 2], [], [0, 1], []]
     nothing = made_by(engine, RoutingTable, [], 0).router().route(pa.array(messages))
-    assert nothing.targets.to_pylist() == [[], [], [], []]
+    assert nothing.matches.to_pylist() == [[], [], [], []]
 
 
 @engines
@@ -161,7 +161,7 @@ def test_what_is_not_decided_counts_as_reached(engine: EngineName) -> None:
     entries.append(RoutingEntry((texts[0], texts[7]), 1 << 9))
     message = b"<r>" + b"<a x='7'><b/></a><a x='0'><b/></a>" * 60 + b"</r>"
     table = made_by(engine, RoutingTable, entries, 10, limits=Limits(message_steps_max=1))
-    [targets] = table.router().route(pa.array([message])).targets.to_pylist()
+    [targets] = table.router().route(pa.array([message])).matches.to_pylist()
     assert {0, 7, 9} <= set(targets)
 
 

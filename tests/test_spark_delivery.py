@@ -105,7 +105,7 @@ def expected(numbers: range) -> Counter[Any]:
             topics[row["message_id"]],
             row["result_number"],
             None if row["fragment"] is None else row["fragment"].decode(),
-            bytes.fromhex(row["delivery_id"]),
+            row["delivery_id"],
         )
         for row in deliveries.table.to_pylist()
     )

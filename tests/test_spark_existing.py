@@ -139,4 +139,4 @@ def test_a_kubernetes_that_nobody_answers_for_is_the_master_that_is_wrong(pipeli
 def test_a_cluster_that_needs_its_configuration_says_which(pipeline: Path) -> None:
     code, _, err = pathcast_run(pipeline, "--set", "spark.master=yarn", HADOOP_CONF_DIR="")
     assert code == ExitCode.USAGE
-    assert "error: spark.master: When running with master 'yarn' either HADOOP_CONF_DIR" in err
+    assert "error: spark.master: yarn needs HADOOP_CONF_DIR or YARN_CONF_DIR" in err

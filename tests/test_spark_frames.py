@@ -77,10 +77,7 @@ def comparable(row: dict[str, Any]) -> tuple[Any, ...]:
     if fragment is not None and row["subscription_id"] != "whole":
         fragment = canonical(fragment)
     names = ("subscriber", "subscription_id", "message_id", "result_number")
-    identity = bytes(row["delivery_id"]) if isinstance(row["delivery_id"], bytes | bytearray) else (
-        bytes.fromhex(row["delivery_id"])
-    )  # fmt: skip
-    return (*(row[name] for name in names), fragment, identity)
+    return (*(row[name] for name in names), fragment, bytes(row["delivery_id"]))
 
 
 def in_process(limits: Limits) -> tuple[Counter[Any], Counter[Any]]:

@@ -9,6 +9,7 @@ import re
 import signal
 import subprocess
 import sys
+import threading
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator
@@ -101,7 +102,9 @@ def expected(messages: dict[str, bytes]) -> Counter[Any]:
     registry = Registry()
     registry.add(SUBSCRIPTIONS)
     found = registry.deliver(list(messages.values()), list(messages)).table.to_pylist()
-    return Counter((row["subscriber"], row["fragment"] or b"", row["delivery_id"]) for row in found)
+    return Counter(
+        (row["subscriber"], row["fragment"] or b"", row["delivery_id"].hex()) for row in found
+    )
 
 
 def delivered(kafka: Kafka, topic: str) -> Counter[Any]:
@@ -213,9 +216,30 @@ def test_offsets_that_are_gone_are_told(kafka: Kafka, root: Path) -> None:
     told = (root / "log").read_text().partition("error: ")[2]
     assert re.search(r"offset \[3, 9\) .* short-orders-0; .*failOnDataLoss = false", told), told
     lenient = text.replace("includeHeaders", "failOnDataLoss = false, includeHeaders")
-    assert go(root, lenient).messages == 2
+    summary = go(root, lenient)
+    assert (summary.messages, summary.skipped) == (2, 4)
     offsets = {row["offset"] for row in read_output(root / "out", "inboxes").to_pylist()}
     assert offsets == {0, 1, 2, 7, 8}
+
+
+def test_a_stream_tells_how_many_offsets_it_is_behind(kafka: Kafka, root: Path) -> None:
+    topic, text = "late-orders", pipeline_of(kafka.server.address, "late")
+    kafka.make_topic(topic, partitions=1)
+    kafka.produce(topic, [(None, message(n), "x") for n in range(6)])
+    stop, told = threading.Event(), list[int]()
+
+    class Watched(Silent):
+        def lag(self, offsets: int) -> None:
+            told.append(offsets)
+            if not offsets:
+                stop.set()
+
+    slow = text.replace("includeHeaders", "maxOffsetsPerTrigger = 2, includeHeaders")
+    summary = go(root, slow, "mode.kind=stream", progress=Watched(), stop=stop)
+    assert summary.messages == 6
+    assert set(told) <= {4, 2, 0}, "two are read at a time"
+    assert told[-1] == 0
+    assert len(set(told)) > 1, "it was never behind"
 
 
 def test_a_killed_pipeline_and_a_killed_kafka_deliver_everything(kafka: Kafka, root: Path) -> None:

@@ -1,4 +1,4 @@
-"""What a run says: lines where the output is piped, a bar on a terminal."""
+"""What a run says: a line a micro-batch."""
 
 from __future__ import annotations
 
@@ -9,7 +9,6 @@ from rich.console import Console
 
 from pathcast.spark.ledger import Commit
 from pathcast.spark.progress import (
-    BarProgress,
     LineProgress,
     ProgressReport,
     describe,
@@ -31,10 +30,9 @@ COMMIT = Commit(
 
 
 def told(report: ProgressReport, stream: io.StringIO) -> str:
-    report.begin("batch: directory in against 5 queries", 80)
+    report.begin("batch: directory in against 5 queries")
     report.batch(COMMIT)
     report.note("2 subscriptions were [rejected]")
-    report.end()
     return stream.getvalue()
 
 
@@ -43,20 +41,10 @@ def test_piped_output_is_one_plain_line_a_batch() -> None:
     report = progress_on(Console(file=stream, width=40))
     assert isinstance(report, LineProgress)
     assert told(report, stream).splitlines() == [
-        "batch: directory in against 5 queries, 80 messages",
+        "batch: directory in against 5 queries",
         "batch 3: 40 messages, 7 matches, 2 refused, 0.50 s, 4.0 MB/s, snapshot 0123456789ab",
         "2 subscriptions were [rejected]",
     ]
-
-
-def test_a_terminal_gets_a_bar_with_room_to_fill() -> None:
-    stream = io.StringIO()
-    report = progress_on(Console(file=stream, width=100, force_terminal=True))
-    assert isinstance(report, BarProgress)
-    text = told(report, stream)
-    assert "40/80" in text
-    assert "━" * 5 in text
-    assert "80 messages/s" in text
 
 
 def test_undecided_pairs_are_told() -> None:

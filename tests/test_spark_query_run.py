@@ -129,7 +129,7 @@ def test_a_query_that_is_to_stop_is_looked_at_with_pauses(
     query: Any = Unhurried(looks=5)
     delivery, workers = Delivery(root / "subscriptions.tsv", root / "out"), cast("Any", None)
     started = time.monotonic()
-    assert query_run._ended(query, delivery, workers, stop, "text") is None
+    assert query_run._ended(query, delivery, workers, stop, "text", Silent()) is None
     assert time.monotonic() - started >= 4 * 0.05
 
 

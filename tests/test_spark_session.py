@@ -10,7 +10,6 @@ import signal
 import socket
 import subprocess
 import sys
-import time
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -20,10 +19,9 @@ pytest.importorskip("pyspark", reason="PySpark is not installed: pip install 'pa
 
 from pathcast.cli.exits import ExitCode
 from pathcast.errors import ConfigError
-from pathcast.spark.jvm_stderr import HeldStderr, reason
-from pathcast.spark.session import SETTINGS, SETTINGS_HERE, check_reachable
+from pathcast.spark.session import SETTINGS, SETTINGS_HERE, check_master
 from pathcast.spark.settings import load_settings
-from patience import PATIENCE_SECONDS, SPARK_SECONDS
+from patience import SPARK_SECONDS
 from test_spark_java import fake_java
 
 if TYPE_CHECKING:
@@ -82,14 +80,14 @@ def test_a_master_that_is_not_there_is_known_at_once() -> None:
         port = server.getsockname()[1]
         # Nobody listens there: Spark would not know why for a minute.
         with pytest.raises(ConfigError, match=rf"spark\.master.*{port}: Connection refused"):
-            check_reachable(f"spark://127.0.0.1:{port}")
+            check_master(f"spark://127.0.0.1:{port}", {})
         server.listen()
-        check_reachable(f"spark://127.0.0.1:{port}")
+        check_master(f"spark://127.0.0.1:{port}", {})
         # Any of several will do.
-        check_reachable(f"spark://127.0.0.1:1,127.0.0.1:{port}")
+        check_master(f"spark://127.0.0.1:1,127.0.0.1:{port}", {})
     with pytest.raises(ConfigError, match="is not HOST:PORT"):
-        check_reachable("spark://host")
-    check_reachable("local[2]")
+        check_master("spark://host", {})
+    check_master("local[2]", {})
 
 
 def test_addresses_of_this_machine_are_for_this_machine() -> None:
@@ -140,53 +138,3 @@ def test_a_run_says_what_it_does_and_nothing_else(pipeline: Path) -> None:
     files = [path for path in (pipeline.parent / "out").rglob("*") if path.is_file()]
     assert files
     assert not [path for path in files if path.suffix == ".crc" or path.name.startswith(".")]
-
-
-@pytest.fixture
-def patient(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A process that has ended is heard to its end, however late that is read."""
-    monkeypatch.setattr("pathcast.spark.jvm_stderr._ENDS_SECONDS_MAX", PATIENCE_SECONDS)
-
-
-@pytest.mark.usefixtures("patient")
-def test_what_a_process_says_is_held_back_and_then_handed_on(
-    capfd: pytest.CaptureFixture[str],
-) -> None:
-    held = HeldStderr()
-    process = subprocess.Popen(
-        ["sh", "-c", "echo early >&2; read word; echo $word >&2"],
-        stdin=subprocess.PIPE, stderr=held.write_end, text=True,
-    )  # fmt: skip
-    held.started()
-    time.sleep(0.2)
-    assert capfd.readouterr().err == ""
-    held.hand_on()
-    process.communicate("late\n")
-    assert held.text() == ""
-    assert capfd.readouterr().err == "early\nlate\n"
-
-
-@pytest.mark.usefixtures("patient")
-def test_what_a_process_says_can_be_held_back_again(capfd: pytest.CaptureFixture[str]) -> None:
-    held = HeldStderr()
-    process = subprocess.Popen(
-        ["sh", "-c", "read word; echo $word >&2"],
-        stdin=subprocess.PIPE, stderr=held.write_end, text=True,
-    )  # fmt: skip
-    held.started()
-    held.hand_on()
-    held.hold()
-    process.communicate("last\n")
-    assert held.text() == "last\n"
-    assert capfd.readouterr().err == ""
-
-
-def test_of_hundreds_of_lines_the_one_that_says_why() -> None:
-    said = (
-        'Exception in thread "main" org.apache.spark.SparkException: no such class\n\tat a.b(C:1)\n'
-    )
-    assert reason("WARNING: incubator\n" + said) == "no such class"
-    assert reason("WARNING: x\nInvalid maximum heap size: -Xmx2x\nError: Could not create\n") == (
-        "Invalid maximum heap size: -Xmx2x"
-    )
-    assert reason("") == "it is silent"

@@ -17,10 +17,9 @@ import pytest
 
 pytest.importorskip("grpc", reason="grpcio is not installed: pip install 'pathcast[net]'")
 
-from flooding import CODEC, Publish, flooding
+from flooding import CODEC, FloodingNode, Publish, flooding
 from pathcast.errors import UnavailableError
 from pathcast.overlay.deliveries import OPERATOR
-from pathcast.protocol import Node
 from pathcast.transport.carrier import NodeAdapter
 from pathcast.transport.client import BrokerClient
 from pathcast.transport.disk import Disk
@@ -38,12 +37,12 @@ SAVED = {f"seen/m{number}": b"" for number in range(100)}
 class Slowly:
     """A kind of node that has read half of what it saved, and waits until it may go on."""
 
-    def __init__(self, kind: NodeAdapter) -> None:
+    def __init__(self, kind: NodeAdapter[FloodingNode]) -> None:
         self._make = kind.make
         self.may_go_on = threading.Event()
         self.kind = replace(kind, make=self.make)
 
-    def make(self, saved: Mapping[str, bytes], life: int) -> Node:
+    def make(self, saved: Mapping[str, bytes], life: int) -> FloodingNode:
         read: dict[str, bytes] = {}
         for key in saved:
             if len(read) == len(saved) // 2:
@@ -145,7 +144,7 @@ def test_a_process_listens_while_it_starts_and_says_how_far_it_is(
 def test_a_start_that_fails_gives_everything_back(settings: BrokerSettings) -> None:
     """Port, directory and the file of the operator: the next start finds them free."""
 
-    def fails(saved: Mapping[str, bytes], life: int) -> Node:
+    def fails(saved: Mapping[str, bytes], life: int) -> FloodingNode:
         raise ValueError("it cannot be made")
 
     async def main() -> None:

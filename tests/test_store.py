@@ -48,7 +48,7 @@ def test_records_of_every_kind_come_back_as_they_were(store: Store) -> None:
     assert store.write(RECORDS) == len(RECORDS)
     for position, record in enumerate(RECORDS, 1):
         kept = msgspec.structs.replace(record, version=position)
-        assert store.get(type(record), record.id) == kept  # type: ignore[type-var]
+        assert store.get(type(record), record.id) == kept
         assert store.changes(position - 1, 1)[0].record == kept
     check_whole(store)
 

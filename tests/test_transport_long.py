@@ -16,14 +16,14 @@ from pathcast.overlay.deliveries import InboxDelivery, InForce
 from pathcast.overlay.messages import SourceEntry
 from pathcast.overlay.xml_content import limits_of
 from pathcast.transport import pieces
-from pathcast.transport.broker import (
+from pathcast.transport.broker import broker_kind
+from pathcast.transport.broker_requests import (
     CODEC,
     DELIVERIES,
     PublishRequest,
     RegisterSourceRequest,
     RequestAccepted,
     Subscribe,
-    broker_kind,
 )
 from pathcast.transport.client import BrokerClient
 from pathcast.transport.disk import Disk

@@ -24,14 +24,14 @@ from pathcast.overlay.deliveries import InboxDelivery
 from pathcast.overlay.messages import SourceEntry
 from pathcast.overlay.schemas import check_schema, read_schema
 from pathcast.schema import MessageValidator, validator_of
-from pathcast.transport.broker import (
+from pathcast.transport.broker_requests import (
     DELIVERIES,
-    Doorkeeper,
     NotTaken,
     PublishRequest,
     RegisterSourceRequest,
 )
 from pathcast.transport.client import BrokerClient
+from pathcast.transport.doorkeeper import Doorkeeper
 from pathcast.transport.local_processes import free_ports
 from pathcast.transport.network import LocalNetwork, load_topology
 from patience import eventually

@@ -9,11 +9,16 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+from pydantic import ValidationError
 
+from command_line import run_command
 from pathcast import Registry, Subscription
 from pathcast.errors import ConfigError, QuerySyntaxError
-from pathcast.registry import with_values
+from pathcast.registry import rows_with_values, with_values
+from pathcast.registry.subscription_rows import read_rows
 from pathcast.registry.value_files import FILE_BYTES_MAX
+from pathcast.spark.settings import SubscriptionSettings
+from pathcast.spark.subscription_places import place_of
 
 
 @pytest.fixture
@@ -115,3 +120,49 @@ def test_a_registry_reads_no_file() -> None:
     with pytest.raises(QuerySyntaxError, match="values-of") as caught:
         Registry().add(row)
     assert caught.value.code == "XPST0017"
+
+
+TABLE = (
+    "subscriber\tquery_id\tquery\n"
+    "ann\tlisted\t//a[@code = values-of('codes.txt')]\n"
+    "bob\tmissing\t//a[@code = values-of('missing.txt')]\n"
+    "cid\tplain\t//a\n"
+)
+
+
+def test_a_row_whose_list_is_missing_is_rejected_alone(folder: Path) -> None:
+    table = folder.parent / "subscriptions.tsv"
+    table.write_text(TABLE)
+    found = rows_with_values(read_rows(table, "ids"), folder)
+    assert [row.id for row in found.rows] == ["listed", "plain"]
+    assert '("A1", ' in found.rows[0].query
+    (rejected,) = found.rejected
+    assert (rejected.row.id, rejected.place.line) == ("missing", 3)
+    assert "values-of('missing.txt')" in rejected.reason
+    assert rows_with_values(read_rows(table, "ids"), None).rows[0].query.endswith("codes.txt')]")
+
+
+def test_commands_read_lists_of_the_folder_that_they_are_given(folder: Path) -> None:
+    table, message = folder.parent / "subscriptions.tsv", folder.parent / "m.xml"
+    table.write_text(TABLE)
+    message.write_text("<a code='A1'/>")
+    arguments = ["match", "--queries", str(table), str(message)]
+    found = run_command(*arguments, "--values", str(folder))
+    assert '"matches": ["listed", "plain"]' in found.stdout
+    assert "cannot" in found.stderr or "No such file" in found.stderr
+    assert '"matches": ["plain"]' in run_command(*arguments).stdout
+    checked = run_command("check", str(table), "--values", str(folder))
+    assert "subscriptions: 3, rejected: 1" in checked.stderr
+
+
+def test_a_pipeline_takes_up_a_list_that_has_changed(folder: Path) -> None:
+    table = folder.parent / "subscriptions.tsv"
+    table.write_text(TABLE)
+    place = place_of(SubscriptionSettings(path=table, values=folder))
+    before = place.state()
+    assert place.state() == before
+    (folder / "codes.txt").write_text("B2\nC3")
+    assert place.state() != before
+    assert place.rows("ids").rows[0].query == '//a[@code = ("B2", "C3")]'
+    with pytest.raises(ValidationError, match="values"):
+        SubscriptionSettings(store="sqlite:////tmp/x.db", values=folder)

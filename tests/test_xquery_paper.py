@@ -10,9 +10,10 @@ import random
 import pytest
 
 from generators import VOCABULARIES, FlwrWidth, random_flwr
+from pathcast.query.normal import Operator
+from pathcast.query.syntax import ElementConstructor, NameTest
 from pathcast.query.xquery import PaperStep, Target, paper_form, parse
 from pathcast.query.xquery.paper import PaperCondition, PaperQuery, PaperReturn
-from pathcast.query.xquery.syntax import Comparator, Element, NameTest
 
 NAMESPACES = {"p": "urn:p"}
 
@@ -113,14 +114,14 @@ def test_query_1() -> None:
     assert found.binding == steps("//section")
     assert found.predicates == (
         PaperCondition(
-            steps("//figure", "title"), Target.ELEMENT, None, Comparator.EQ, "XML processing"
+            steps("//figure", "title"), Target.ELEMENT, None, Operator.EQ, "XML processing"
         ),
     )
     assert found.returns == (
         PaperReturn(steps("title"), Target.ELEMENT, None),
         PaperReturn(steps("//figure"), Target.ELEMENT, None),
     )
-    assert isinstance(found.template, Element)
+    assert isinstance(found.template, ElementConstructor)
     assert found.template.name.local == "section"
     assert found.outer is not None
     assert found.outer.name.local == "sections"
@@ -132,10 +133,10 @@ def test_conditions_have_the_path_on_the_left() -> None:
         "for $a in //a where $a/@id <= 2 and 5 > $a/b and 'x' = $a//c/text() and -1 != $a return $a"
     ).predicates
     assert conditions == (
-        PaperCondition((), Target.ATTRIBUTE, NameTest("", "id"), Comparator.LE, 2.0),
-        PaperCondition(steps("b"), Target.ELEMENT, None, Comparator.LT, 5.0),
-        PaperCondition(steps("//c"), Target.TEXT, None, Comparator.EQ, "x"),
-        PaperCondition((), Target.ELEMENT, None, Comparator.NE, -1.0),
+        PaperCondition((), Target.ATTRIBUTE, NameTest("", "id"), Operator.LE, 2.0),
+        PaperCondition(steps("b"), Target.ELEMENT, None, Operator.LT, 5.0),
+        PaperCondition(steps("//c"), Target.TEXT, None, Operator.EQ, "x"),
+        PaperCondition((), Target.ELEMENT, None, Operator.NE, -1.0),
     )
 
 
@@ -144,7 +145,7 @@ def test_predicates_stay_with_their_steps() -> None:
     assert [len(step.conditions) for step in binding] == [2, 2]
     assert binding[0].conditions[1] == PaperCondition(steps("b"), Target.ELEMENT, None, None, None)
     assert binding[1].name == NameTest(None, None)
-    assert binding[1].conditions[0] == PaperCondition((), Target.ELEMENT, None, Comparator.EQ, "y")
+    assert binding[1].conditions[0] == PaperCondition((), Target.ELEMENT, None, Operator.EQ, "y")
 
 
 def test_returns_are_numbered_as_they_stand_attributes_first() -> None:

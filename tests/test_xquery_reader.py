@@ -8,9 +8,7 @@ from __future__ import annotations
 
 import random
 from collections import Counter
-from collections.abc import Mapping
-from dataclasses import fields, is_dataclass
-from enum import Enum
+from collections.abc import Callable, Mapping
 from typing import Any, Protocol
 
 import pytest
@@ -22,6 +20,7 @@ from pathcast.query import refusals as xpath
 from pathcast.query.xquery import is_xquery, parse, refusals, without_comments
 from pathcast_papers.language import xquery as papers
 from pathcast_papers.language.xquery.comments import without_comments as blanked
+from trees import of_papers, of_product
 from xquery_cases import NAMESPACES
 from xquery_damage import TEXTS, damaged
 from xquery_writer import Writer
@@ -45,32 +44,24 @@ class Reader(Protocol):
     ) -> Any: ...
 
 
-def data(part: Any) -> Any:
-    """A tree as tuples, offsets included, whatever classes it is made of."""
-    if isinstance(part, tuple):
-        return tuple(map(data, part))
-    if is_dataclass(part):
-        name = type(part).__name__
-        # Where a path begins is told by the path.
-        inner = () if name in ("Root", "Context") else fields(part)
-        return (name, *(data(getattr(part, field.name)) for field in inner))
-    if isinstance(part, Enum):
-        return part.name
-    return (type(part).__name__, repr(part))
-
-
-def reading(reader: Reader, text: str, scope: Mapping[str, str], deliver: str | None) -> Any:
+def reading(
+    reader: Reader,
+    tuples: Callable[[object], Any],
+    text: str,
+    scope: Mapping[str, str],
+    deliver: str | None,
+) -> Any:
     """The tree of a text, or all that is said of it."""
     try:
-        return data(reader(text, scope, deliver))
+        return tuples(reader(text, scope, deliver))
     except QuerySyntaxError as error:
         return type(error).__name__, error.code, dict(error.params), str(error)
 
 
 def compare(text: str, scope: Mapping[str, str], deliver: str | None) -> str:
     """Compares the readers; the code of the refusal, or "" for a tree."""
-    expected = reading(papers.parse, text, scope, deliver)
-    assert reading(parse, text, scope, deliver) == expected, (text, scope, deliver)
+    expected = reading(papers.parse, of_papers, text, scope, deliver)
+    assert reading(parse, of_product, text, scope, deliver) == expected, (text, scope, deliver)
     assert is_xquery(text) == papers.is_xquery(text), text
     assert without_comments(text) == blanked(text), text
     return "" if len(expected) == 2 else expected[1]

@@ -9,10 +9,10 @@ import pickle
 
 import pytest
 
-from pathcast.errors import CATALOGUE, FAMILIES, QuerySyntaxError, UnsupportedQueryError
+from pathcast.errors import CATALOGUE, QuerySyntaxError, UnsupportedQueryError
+from pathcast.query.functions import REFUSED_ARGUMENTS, argument_counts
 from pathcast.query.refused_functions import refused_functions
 from pathcast.query.xquery import parse
-from pathcast.query.xquery.functions import REFUSED_ARGUMENTS, argument_counts
 from xquery_cases import NAMESPACES, REFUSED, WRONG
 
 
@@ -31,7 +31,7 @@ def test_wrong_by_code_and_place(text: str, code: str, offset: int | None) -> No
         parse(text, NAMESPACES)
     error = caught.value
     assert error.code == code
-    assert type(error) is FAMILIES[CATALOGUE[code].family]
+    assert type(error) is CATALOGUE[code].family
     if offset is not None:
         assert error.params["offset"] == offset
     assert str(pickle.loads(pickle.dumps(error))) == str(error)

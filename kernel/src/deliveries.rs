@@ -2,18 +2,24 @@
 
 use crate::matcher::{PyRefusal, Undelivered, counters_of, refusals_of, to_pyarrow};
 use crate::snapshot::EntryTable as PyEntries;
-use arrow_array::{Array, LargeBinaryArray, UInt32Array};
+use arrow_array::{Array, LargeBinaryArray, UInt8Array, UInt32Array};
 use arrow_buffer::{Buffer, NullBuffer, OffsetBuffer, ScalarBuffer};
 use pathcast_core::engine::counters::Stats;
 use pathcast_core::registry::catalogue::EntryTable;
 use pathcast_core::registry::delivery::batch::Answer;
 use pathcast_core::registry::delivery::serving::NO_FRAGMENT;
 use pathcast_core::xml::parser::Refusal;
+use pathcast_core::xml::places::{NodeKind, Place};
+use pyo3::exceptions::PyIndexError;
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict, PyString};
 
 /// Message, id of the subscription, number of the result and fragment of a delivery.
 type PyDelivery<'py> = (u32, Bound<'py, PyString>, u32, Option<Bound<'py, PyBytes>>);
+
+/// Subscriber and version of the subscription of a delivery; kind, number, start and end of its node.
+type PyRecipient<'py> = (Bound<'py, PyString>, Bound<'py, PyBytes>, Option<PyPlace>);
+type PyPlace = (&'static str, u32, Option<u32>, Option<u32>);
 
 /// The deliveries of a batch. Nothing of it becomes a Python object or an array before it is asked for.
 #[pyclass(frozen)]
@@ -24,6 +30,7 @@ pub struct DeliveryAnswer {
     fragments: ScalarBuffer<u32>,
     bytes: Buffer,
     ends: Vec<i64>,
+    places: Vec<(u32, Place)>,
     refusals: Vec<(usize, Refusal)>,
     verdicts: Vec<Undelivered>,
     stats: Stats,
@@ -55,6 +62,26 @@ impl DeliveryAnswer {
             at += 1;
         });
         deliveries
+    }
+
+    /// Whom the delivery at a place goes to, and which node it is.
+    fn recipient<'py>(&self, py: Python<'py>, place: usize) -> PyResult<PyRecipient<'py>> {
+        let mut found = None;
+        self.entries.for_each_version(
+            self.subscriptions.get(place).copied().into_iter(),
+            |entry, version| {
+                found = Some((PyString::new(py, entry.subscriber), PyBytes::new(py, version)));
+            },
+        );
+        let none = || PyIndexError::new_err(format!("there is no delivery {place}"));
+        let (subscriber, version) = found.ok_or_else(none)?;
+        let node = self.places.binary_search_by_key(&(place as u32), |&(delivery, _)| delivery);
+        let node = node.ok().map(|at| {
+            let Place { kind, number, span } = &self.places[at].1;
+            let span = span.as_ref();
+            (kind.name(), *number, span.map(|span| span.start), span.map(|span| span.end))
+        });
+        Ok((subscriber, version, node))
     }
 
     /// The numbers of the subscriptions that got something, ascending, and of each delivery the place of its subscription
@@ -107,6 +134,27 @@ impl DeliveryAnswer {
         to_pyarrow(py, &fragments as &dyn Array)
     }
 
+    /// Of each delivery of a node, ascending: which delivery it is, the kind (by its place in `kinds`), the number of the
+    /// node within its kind, and start and end, null where it lies nowhere; the kind as a uint8 array, the others uint32.
+    fn nodes<'py>(&self, py: Python<'py>) -> PyResult<[Bound<'py, PyAny>; 5]> {
+        let places = || self.places.iter().map(|(_, place)| place);
+        let row = UInt32Array::from_iter_values(self.places.iter().map(|&(row, _)| row));
+        let kind = UInt8Array::from_iter_values(places().map(|place| place.kind as u8));
+        let number = UInt32Array::from_iter_values(places().map(|place| place.number));
+        let span = || places().map(|place| place.span.as_ref());
+        let start = UInt32Array::from_iter(span().map(|span| span.map(|span| span.start)));
+        let end = UInt32Array::from_iter(span().map(|span| span.map(|span| span.end)));
+        let columns: [&dyn Array; 5] = [&row, &kind, &number, &start, &end];
+        let [row, kind, number, start, end] = columns.map(|column| to_pyarrow(py, column));
+        Ok([row?, kind?, number?, start?, end?])
+    }
+
+    /// The kinds of nodes, by number.
+    #[staticmethod]
+    fn kinds() -> [&'static str; NodeKind::ALL.len()] {
+        NodeKind::ALL.map(NodeKind::name)
+    }
+
     /// Row, code and parameters of each refusal.
     fn refusals<'py>(&self, py: Python<'py>) -> PyResult<Vec<PyRefusal<'py>>> {
         refusals_of(py, &self.refusals)
@@ -144,6 +192,7 @@ impl DeliveryAnswer {
             fragments: answer.fragments.into(),
             bytes: Buffer::from_vec(answer.bytes),
             ends: answer.ends,
+            places: answer.places,
             refusals: answer.refusals,
             verdicts,
             stats: answer.stats,

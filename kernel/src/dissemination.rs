@@ -78,17 +78,10 @@ type PyNotTaken = (usize, Option<&'static str>);
 
 #[pymethods]
 impl Dissemination {
-    /// Nobody has subscribed; `limits` is a `pathcast.limits.Limits`, which snapshots say. With `spans`, what is delivered
-    /// of an element is where it lies in the message: start and end, as `<u4` each.
+    /// Nobody has subscribed; `limits` is a `pathcast.limits.Limits`, which snapshots say.
     #[new]
-    #[pyo3(signature = (limits, threads, cache_bytes_max, *, spans = false))]
-    fn new(
-        limits: &Bound<'_, PyAny>,
-        threads: usize,
-        cache_bytes_max: usize,
-        spans: bool,
-    ) -> PyResult<Self> {
-        let options = options_of(limits, cache_bytes_max, spans)?;
+    fn new(limits: &Bound<'_, PyAny>, threads: usize, cache_bytes_max: usize) -> PyResult<Self> {
+        let options = options_of(limits, cache_bytes_max)?;
         let subscriptions = core::Dissemination::new(&agreed_of(limits)?);
         Ok(Dissemination::over(subscriptions, threads, options))
     }
@@ -96,16 +89,14 @@ impl Dissemination {
     /// The subscriptions of a snapshot, of whatever kinds, which go on from there; nothing is compiled. Messages may cost
     /// what `limits` say, and so do snapshots.
     #[staticmethod]
-    #[pyo3(signature = (snapshot, limits, threads, cache_bytes_max, *, spans = false))]
     fn of_snapshot(
         py: Python<'_>,
         snapshot: &Snapshot,
         limits: &Bound<'_, PyAny>,
         threads: usize,
         cache_bytes_max: usize,
-        spans: bool,
     ) -> PyResult<Self> {
-        let options = options_of(limits, cache_bytes_max, spans)?;
+        let options = options_of(limits, cache_bytes_max)?;
         let (agreed, snapshot) = (agreed_of(limits)?, Arc::clone(&snapshot.0));
         let opened = || core::Dissemination::from_snapshot(snapshot).with_limits(&agreed);
         Ok(Dissemination::over(enter(py, opened)?, threads, options))
@@ -470,11 +461,7 @@ fn agreed_of(limits: &Bound<'_, PyAny>) -> PyResult<String> {
 }
 
 /// What a message may cost by `limits`, which has the attributes of `pathcast.limits.Limits`.
-pub fn options_of(
-    limits: &Bound<'_, PyAny>,
-    cache_bytes_max: usize,
-    puts_spans: bool,
-) -> PyResult<Options> {
+pub fn options_of(limits: &Bound<'_, PyAny>, cache_bytes_max: usize) -> PyResult<Options> {
     Ok(Options {
         limits: limits_of(limits)?,
         cache_bytes_max,
@@ -484,7 +471,6 @@ pub fn options_of(
         result_ratio_max: limit(limits, "result_ratio_max")? as usize,
         message_result_bytes_max: limit(limits, "message_result_bytes_max")? as usize,
         entries_max: ENTRIES_MAX,
-        puts_spans,
     })
 }
 
@@ -493,6 +479,7 @@ fn name_of(deliver: Deliver) -> &'static str {
         Deliver::Fragment => "fragment",
         Deliver::Message => "message",
         Deliver::Ids => "ids",
+        Deliver::Nodes => "nodes",
     }
 }
 
@@ -501,6 +488,7 @@ pub fn deliver_of(name: &str) -> PyResult<Deliver> {
         "fragment" => Deliver::Fragment,
         "message" => Deliver::Message,
         "ids" => Deliver::Ids,
+        "nodes" => Deliver::Nodes,
         _ => return Err(PyValueError::new_err(format!("nothing is delivered as {name}"))),
     })
 }

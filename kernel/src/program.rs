@@ -62,6 +62,7 @@ pub fn xquery_program<'py>(
         None => None,
         Some("fragment") => Some(Delivered::Results),
         Some("message" | "ids") => Some(Delivered::Condition),
+        Some("nodes") => Some(Delivered::Nodes),
         Some(other) => return Err(PyValueError::new_err(other.to_owned())),
     };
     let places = Places::new(text);

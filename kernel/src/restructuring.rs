@@ -36,7 +36,7 @@ impl Restructurings {
     /// No series; `limits` has the attributes of `pathcast.limits.Limits`.
     #[new]
     fn new(limits: &Bound<'_, PyAny>, cache_bytes_max: usize) -> PyResult<Self> {
-        let options = options_of(limits, cache_bytes_max, false)?;
+        let options = options_of(limits, cache_bytes_max)?;
         let series = Mutex::new(core::Restructurings::new(options.clone()));
         Ok(Restructurings { series, options })
     }

@@ -6,7 +6,6 @@ use pathcast_core::language::choice::without_comments;
 use pathcast_core::language::compile::{CostClass, compile_gate, compile_query, cost_of_evaluated};
 use pathcast_core::language::gates::gate_of;
 use pathcast_core::language::xquery::undeliverable_part;
-use pathcast_core::registry::delivery::dissemination::Deliver;
 use pathcast_core::registry::delivery::query::{Scope, SubscriptionQuery};
 use pathcast_core::registry::snapshot::NamespaceMap;
 use pyo3::prelude::*;
@@ -28,7 +27,7 @@ pub fn compile_subscription<'py>(
 ) -> PyResult<Option<Bound<'py, PyTuple>>> {
     let (scope, deliver) = (Scope::new(namespaces), deliver_of(deliver)?);
     let language = language_of(language)?;
-    let is_condition = deliver != Deliver::Fragment;
+    let is_condition = deliver.is_condition();
     let Ok(query) = SubscriptionQuery::read(text, language, &scope, deliver) else {
         return Ok(None);
     };
@@ -36,7 +35,7 @@ pub fn compile_subscription<'py>(
     let gate;
     let (kind, own_way, compiled) = match &query {
         SubscriptionQuery::XQuery(program) => {
-            if undeliverable_part(program, is_condition).is_some() {
+            if undeliverable_part(program, deliver.delivered()).is_some() {
                 return Ok(None);
             }
             gate = gate_of(program, is_condition);

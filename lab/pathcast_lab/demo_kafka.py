@@ -127,7 +127,7 @@ def _of_one_process(subscriptions: Path, messages: Path) -> Counter[tuple[Any, .
         table.column("message").to_pylist(), table.column("message_id").to_pylist()
     )
     return Counter(
-        (row["subscriber"], row["fragment"] or b"", row["delivery_id"])
+        (row["subscriber"], row["fragment"] or b"", row["delivery_id"].hex())
         for row in found.table.to_pylist()
     )
 

@@ -49,6 +49,12 @@ query, the message as it arrived, or the bare notice."""
 
 DELIVER_MODES: tuple[DeliverMode, ...] = get_args(DeliverMode)
 
+LocalDeliverMode: TypeAlias = DeliverMode | Literal["nodes"]
+"""The same, and the places of the nodes that the query gives, which a `Registry` tells and no
+network, Spark, file or database carries."""
+
+LOCAL_DELIVER_MODES: tuple[LocalDeliverMode, ...] = (*DELIVER_MODES, "nodes")
+
 SHOWN_MAX = 5
 """Rejected ids that the `repr` of a report shows."""
 
@@ -68,7 +74,8 @@ class Subscription(NamedTuple):
         query: An XQuery FLWR expression with constructors, or an XPath 1.0 expression.
         deliver: "fragment": every item of the query's value is one delivery (a bare XPath: every
             node it selects). "message": the message as it arrived, one delivery. "ids": one
-            delivery without a payload.
+            delivery without a payload. "nodes": as "fragment", of a query that gives nodes of the
+            message, and of each its place instead of its text; asked of a `Registry` only.
         namespaces: Prefix -> namespace URI for this query; the key "" is the default element
             namespace. Falls back to the namespaces of the registry.
         steps: What is done to a message before the query sees it, in order: `drop PATH`,
@@ -86,7 +93,7 @@ class Subscription(NamedTuple):
     id: str
     subscriber: str
     query: str
-    deliver: DeliverMode = "fragment"
+    deliver: LocalDeliverMode = "fragment"
     namespaces: Mapping[str, str] | None = None
     steps: tuple[str, ...] = ()
     language: QueryLanguage | None = None
@@ -109,6 +116,27 @@ class RoutingEntry:
     targets: int
 
 
+class DeliveredNode(NamedTuple):
+    """A result of which the place in its message is told.
+
+    Attributes:
+        kind: "document", "element", "attribute", "text", "comment", "processing-instruction" or
+            "namespace".
+        number: How many nodes of its kind come before it in the message; of a namespace node, the
+            number of its element.
+        start: Byte of the message at which it begins: an element at its start tag, an attribute at
+            its value. None where it lies nowhere in the bytes: of comments, instructions and
+            namespace nodes, of what an entity or a declaration gives, of a value with references
+            or line ends that were changed, after steps, in another encoding than UTF-8.
+        end: One past its last byte; None where `start` is.
+    """
+
+    kind: str
+    number: int
+    start: int | None
+    end: int | None
+
+
 class Delivery(NamedTuple):
     """One result of one subscription for one message.
 
@@ -123,7 +151,8 @@ class Delivery(NamedTuple):
         snapshot_version: Version of all subscriptions that answered.
         result_number: Place among the results of this subscription for this message, from 0.
         fragment: UTF-8 bytes of the result; the bytes of the message for deliver="message"; None
-            for deliver="ids".
+            for deliver="ids" and deliver="nodes".
+        node: Which node the result is, for deliver="nodes"; None otherwise.
     """
 
     delivery_id: str
@@ -134,6 +163,7 @@ class Delivery(NamedTuple):
     snapshot_version: str
     result_number: int
     fragment: bytes | None
+    node: DeliveredNode | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -423,6 +453,9 @@ class DeliveryAnswer(Protocol):
             places: Consecutive.
         """
 
+    def recipient(self, place: int) -> tuple[Recipient, DeliveredNode | None]:
+        """Whom the delivery at a place goes to, and the node of one for deliver="nodes"."""
+
     def subscribed(self) -> tuple[pa.Array, pa.Array]:
         """The numbers of the subscriptions that got something, ascending, as a `uint32` array.
 
@@ -444,7 +477,15 @@ class DeliveryAnswer(Protocol):
         """One row a delivery, in their order, columns `uint32`.
 
         They are `message` (place in the batch), `subscription` (number), `result` (from 0) and
-        `fragment` (place in `fragments`; null for deliver="ids").
+        `fragment` (place in `fragments`; null for deliver="ids" and deliver="nodes").
+        """
+
+    @property
+    def nodes(self) -> pa.RecordBatch:
+        """One row a delivery of a node, in their order.
+
+        They are `delivery` (place in `rows`), `kind` (a dictionary), `number`, `start` and `end`
+        (`uint32`), as `DeliveredNode` says.
         """
 
     @property
@@ -488,6 +529,7 @@ class StoredDeliveries:
     """A `DeliveryAnswer` whose parts are there: it pickles, and needs no engine to be read."""
 
     rows: pa.RecordBatch
+    nodes: pa.RecordBatch
     fragments: pa.Array
     refusals: Sequence[tuple[int, PathcastError]]
     verdicts: Sequence[tuple[int, int, PathcastError]]
@@ -515,6 +557,16 @@ class StoredDeliveries:
             )
             for row in rows
         ]
+
+    def recipient(self, place: int) -> tuple[Recipient, DeliveredNode | None]:
+        """Whom the delivery at a place goes to, and its node."""
+        to = self.known_recipients[self.rows.column("subscription")[place].as_py()]
+        numbers = self.nodes.column("delivery").to_numpy()
+        at = int(numbers.searchsorted(place))
+        if at == len(numbers) or numbers[at] != place:
+            return to, None
+        names = DeliveredNode._fields
+        return to, DeliveredNode(*(self.nodes.column(name)[at].as_py() for name in names))
 
     def subscribed(self) -> tuple[pa.Array, pa.Array]:
         """The numbers of the subscriptions that got something, and the place of each delivery."""

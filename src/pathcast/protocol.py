@@ -32,20 +32,6 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Protocol, TypeVar
 
-__all__ = [
-    "Cancel",
-    "Deliver",
-    "Effect",
-    "Forget",
-    "Node",
-    "Save",
-    "SavedRecords",
-    "Send",
-    "Wake",
-    "grouped",
-    "records_under",
-]
-
 Item = TypeVar("Item")
 
 

@@ -18,11 +18,16 @@ from pathcast.model import Subscription
 from pathcast.overlay.content import DeliveryProfile
 from pathcast.overlay.deliveries import OPERATOR, InboxDelivery, InForce
 from pathcast.overlay.disjuncts import disjuncts_of
+from pathcast.overlay.local_plan import XmlProfiles
 from pathcast.overlay.messages import SourceEntry, StreamMessage
 from pathcast.overlay.table import Table
-from pathcast.overlay.xml_content import XmlProfiles
 from pathcast.registry import Registry
-from pathcast.transport.broker import CODEC, DELIVERIES, PublishRequest, RegisterSourceRequest
+from pathcast.transport.broker_requests import (
+    CODEC,
+    DELIVERIES,
+    PublishRequest,
+    RegisterSourceRequest,
+)
 from pathcast.transport.client import BrokerClient
 from pathcast.transport.disk import Disk
 from pathcast.transport.grpc_streams import Address

@@ -12,7 +12,7 @@ from pathcast.overlay.content import DeliveryProfile
 from pathcast.overlay.messages import SourceEntry
 from pathcast.overlay.table import Table
 from pathcast.registry import Registry
-from pathcast.transport.broker import PublishRequest, RegisterSourceRequest
+from pathcast.transport.broker_requests import PublishRequest, RegisterSourceRequest
 from pathcast.transport.client import BrokerClient
 from pathcast.transport.network import LocalNetwork, NetworkSection, Topology
 from pathcast.transport.process import read_control

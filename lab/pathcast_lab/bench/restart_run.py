@@ -13,7 +13,7 @@ from pathlib import Path
 
 from pathcast.errors import UnavailableError
 from pathcast.overlay.content import DeliveryProfile
-from pathcast.transport.broker import CODEC, FindSource
+from pathcast.transport.broker_requests import CODEC, FindSource
 from pathcast.transport.client import BrokerClient
 from pathcast.transport.grpc_streams import Address
 from pathcast.transport.local_processes import free_ports

@@ -129,7 +129,7 @@ class BrokerModel:
             *(_Arrive(a, b) for (a, b), payloads in sorted(self.on_the_way.items()) if payloads),
             *self.todo,
             *(_Reset(a, b) for a, b in self.resets),
-            *(_Work(name) for name, one in sorted(self.brokers.items()) if one.has_local_work),
+            *(_Work(name) for name, one in sorted(self.brokers.items()) if one.local.has_work),
         ]
 
     def _alone(self) -> _Arrive | None:
@@ -169,7 +169,7 @@ class BrokerModel:
                 self.brokers[a].session_began(b)
                 self.brokers[b].session_began(a)
             case _Work(name):
-                self.brokers[name].work_locally()
+                self.brokers[name].local.work()
         self._after()
 
     def check_end(self) -> None:
@@ -199,8 +199,8 @@ class BrokerModel:
         for name, broker in self.brokers.items():
             broker.rewind()
             broker.finish()
-            while broker.has_local_work and not self.defers:
-                broker.work_locally()
+            while broker.local.has_work and not self.defers:
+                broker.local.work()
             _, given = broker.outcome.taken()
             for one in given:
                 if isinstance(one, Deliver):

@@ -269,7 +269,7 @@ class BrokerWorld:
         made = _Registered(host, profile, 0, self.network.now, self._life[host])
 
         def asked(node: BrokerNode, now: float) -> Sequence[Effect]:
-            effects = node.subscribe(name, name, self.profile(profile), now)
+            effects = node.asked(now, node.broker.subscribe, name, name, self.profile(profile))
             given = node.broker.subscriptions.get(name)
             assert given is not None, name
             made.version = given.version
@@ -296,7 +296,7 @@ class BrokerWorld:
         if known.host in self._twins:
             return
         try:
-            self._call(known.host, lambda node, now: node.unsubscribe(name, now))
+            self._call(known.host, lambda node, now: node.asked(now, node.broker.unsubscribe, name))
             known.ended = self._saved_version(known.host, name) == 0
         except UnknownQueryError as error:
             raise Violation(f"{known.host} does not know {name} any more") from error
@@ -308,7 +308,10 @@ class BrokerWorld:
         if root in self.network.nodes and root not in self.left:
             with suppress(PeerRefusedError):
                 self._call(
-                    root, lambda node, now: node.register_source(f"of {root}", SourceEntry(), now)
+                    root,
+                    lambda node, now: node.asked(
+                        now, node.broker.register_source, f"of {root}", SourceEntry()
+                    ),
                 )
 
     def do_publish(self, root: str, body: str, twin: bool = False) -> None:
@@ -321,7 +324,7 @@ class BrokerWorld:
         one = self.accepted[message] = _Accepted(root, body.encode(), self.network.now, True)
 
         def asked(node: BrokerNode, now: float) -> Sequence[Effect]:
-            effects = node.publish(f"of {root}", message, body.encode(), now)
+            effects = node.asked(now, node.broker.publish, f"of {root}", message, body.encode())
             stream = node.broker.streams[root]
             one.stream, one.position = stream.number, stream.at
             return effects
@@ -351,7 +354,7 @@ class BrokerWorld:
         staying = [one for one in self.brokers if one != name]
         if name not in self.network.nodes or not are_connected(staying, self.links):
             return
-        self._call(name, lambda node, now: node.leave(now))
+        self._call(name, lambda node, now: node.asked(now, node.broker.leave))
         if "leaving" in self.network.disks[name]:
             self.left.add(name)
             for known in self.subscriptions.values():
@@ -361,7 +364,7 @@ class BrokerWorld:
         """An operator takes a broker out, at another one."""
         if by in self.network.nodes and by != name:
             self.harmed.add(name)
-            self._call(by, lambda node, now: node.expel(name, now))
+            self._call(by, lambda node, now: node.asked(now, node.broker.expel, name))
 
     def do_back_up(self, name: str) -> None:
         """The disk of a broker is copied, with the inboxes of its subscribers."""

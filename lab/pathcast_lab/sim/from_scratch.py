@@ -15,11 +15,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from pathcast.overlay.content import InterestTables
+from pathcast.overlay.content import LOCAL, InterestTables
 from pathcast.overlay.covered import RankedEntry
 from pathcast.overlay.cutting import ToldCuts
 from pathcast.overlay.interest import Interests
-from pathcast.overlay.origins import LOCAL
 from pathcast.overlay.xml_content import XmlInterests
 from pathcast_lab.sim.toy_content import ToyInterests
 

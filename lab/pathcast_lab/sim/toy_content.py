@@ -21,7 +21,7 @@ Example:
     >>> tables = ToyInterests()
     >>> _ = tables.set_neighbours(["b"]), tables.update("", ["a1*"], [])
     >>> dict(tables.update("", ["a17"], [])), dict(tables.update("", [], ["a1*"]))
-    ({}, {'b': ToyChange(added=('a17',), removed=('a1*',))})
+    ({}, {'b': Delta(added=('a17',), removed=('a1*',))})
     >>> _ = tables.update("b", ["a1*", "k1*"], [])
     >>> tables.cut([b"3 17 x"], {"b": [0]})
     {'b': [Sent(body=b'17 x', steps=0)]}
@@ -36,23 +36,14 @@ Example:
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence, Set
-from dataclasses import dataclass
 from itertools import takewhile
 
 from pathcast.errors import QuerySyntaxError
-from pathcast.overlay.content import Content, DeliveryProfile, Results, Sent
+from pathcast.overlay.content import Content, DeliveryProfile, Delta, Results, Sent
 
-__all__ = ["TOY", "ToyChange", "ToyInterests", "ToyProfiles", "results", "satisfies"]
+__all__ = ["TOY", "ToyInterests", "ToyProfiles", "results", "satisfies"]
 
 WHOLE = "w"
-
-
-@dataclass(frozen=True, slots=True)
-class ToyChange:
-    """What changes of what a neighbour is told."""
-
-    added: tuple[str, ...]
-    removed: tuple[str, ...]
 
 
 def satisfies(body: bytes, profile: str) -> bool:
@@ -148,7 +139,7 @@ def _covers(one: str, other: str) -> bool:
 
 
 class ToyInterests:
-    """`pathcast.overlay.content.Interests`, made anew at each change.
+    """`pathcast.overlay.content.InterestTables`, made anew at each change.
 
     Args:
         keeps_what_is_covered: False is the classic fault.
@@ -169,7 +160,7 @@ class ToyInterests:
 
     def update(
         self, origin: str, added: Iterable[str], removed: Iterable[str]
-    ) -> Mapping[str, ToyChange]:
+    ) -> Mapping[str, Delta]:
         """As `Interests.update`."""
         wanted = self._wanted.setdefault(origin, set())
         wanted -= set(removed)
@@ -182,7 +173,7 @@ class ToyInterests:
                     wanted.discard(one)
         return self._changes()
 
-    def set_neighbours(self, names: Iterable[str]) -> Mapping[str, ToyChange]:
+    def set_neighbours(self, names: Iterable[str]) -> Mapping[str, Delta]:
         """As `Interests.set_neighbours`."""
         names = list(names)
         self._wanted = {
@@ -279,18 +270,18 @@ class ToyInterests:
             if not any(_covers(cover, entry) for cover in covers if cover != entry)
         )
 
-    def _changes(self) -> dict[str, ToyChange]:
+    def _changes(self) -> dict[str, Delta]:
         changes = {}
         for name, before in self._told.items():
             now = self._aggregate(name)
             if now != before:
                 self._told[name] = now
-                changes[name] = ToyChange(tuple(sorted(now - before)), tuple(sorted(before - now)))
+                changes[name] = Delta(tuple(sorted(now - before)), tuple(sorted(before - now)))
         return changes
 
 
 class ToyDecisions:
-    """`pathcast.overlay.content.Decisions`: word by word, and at the end by the last one."""
+    """`pathcast.overlay.content.RoutingDecision`: word by word, and at the end by the last one."""
 
     def __init__(self, interests: ToyInterests, size: int) -> None:
         self._interests = interests

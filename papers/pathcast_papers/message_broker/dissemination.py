@@ -40,6 +40,7 @@ from pathcast.errors import (
 from pathcast.limits import Limits
 from pathcast.model import (
     BatchStats,
+    DeliveredNode,
     RegisterReport,
     StoredDeliveries,
     Subscription,
@@ -47,6 +48,7 @@ from pathcast.model import (
 from pathcast_papers.language import compile_subscription
 from pathcast_papers.message import parse_message
 from pathcast_papers.message_broker.standing_subscription import MessageView, StandingSubscription
+from pathcast_papers.message_broker.xquery.evaluation import PLACE_BYTES
 
 ROWS_SCHEMA: Final = pa.schema(
     [
@@ -57,6 +59,28 @@ ROWS_SCHEMA: Final = pa.schema(
     ]
 )
 """One row a delivery; see `pathcast.model.DeliveryAnswer`."""
+
+NODES_SCHEMA: Final = pa.schema(
+    [
+        pa.field("delivery", pa.uint32(), nullable=False),
+        pa.field("kind", pa.dictionary(pa.int8(), pa.string()), nullable=False),
+        pa.field("number", pa.uint32(), nullable=False),
+        pa.field("start", pa.uint32()),
+        pa.field("end", pa.uint32()),
+    ]
+)
+"""One row a delivery of a node; likewise."""
+
+
+def nodes_batch(places: Mapping[int, DeliveredNode]) -> pa.RecordBatch:
+    """Delivery -> place as rows of `NODES_SCHEMA`."""
+    rows = [{"delivery": at, **place._asdict()} for at, place in sorted(places.items())]
+    return pa.RecordBatch.from_pylist(rows, NODES_SCHEMA)
+
+
+def places_of(nodes: pa.RecordBatch) -> dict[int, DeliveredNode]:
+    """The way back."""
+    return {row.pop("delivery"): DeliveredNode(**row) for row in nodes.to_pylist()}
 
 
 class Spent(NamedTuple):
@@ -199,9 +223,14 @@ class _Room:
         self._spent = 0
         self.is_full = False
 
-    def takes(self, results: Sequence[bytes]) -> bool:
-        """Whether there is room for results; if there is not, there is for none that follow."""
-        new = {result for result in results if result not in self._known}
+    def takes(self, results: Sequence[bytes | DeliveredNode]) -> bool:
+        """Whether there is room for results; if there is not, there is for none that follow.
+
+        Equal fragments take room once, places every time.
+        """
+        fragments = [result for result in results if isinstance(result, bytes)]
+        new = set(fragments) - self._known
+        self._spent += PLACE_BYTES * (len(results) - len(fragments))
         self._spent += DELIVERY_BYTES * len(results) + sum(map(len, new))
         self._known |= new
         self.is_full = self._spent > self._left
@@ -217,7 +246,7 @@ class _Room:
         )
 
 
-_Outcome: TypeAlias = Sequence[bytes | None] | PathcastError
+_Outcome: TypeAlias = Sequence[bytes | DeliveredNode | None] | PathcastError
 
 
 def _outcome(standing: StandingSubscription, view: MessageView, room: _Room) -> _Outcome:
@@ -227,8 +256,8 @@ def _outcome(standing: StandingSubscription, view: MessageView, room: _Room) -> 
         LimitExceededError: It takes too many steps, or its results are too long.
         ConstructionError: A constructor would make what is no element.
     """
-    if standing.subscription.deliver != "fragment":
-        return standing.fragments(view)
+    if not standing.is_results:
+        return standing.payloads(view)
     if room.is_full:
         return room.verdict(standing) if standing.has_result(view) else ()
     results = standing.results(view)
@@ -249,6 +278,7 @@ class _Batch:
         self._encoding = encoding
         self._rows: tuple[list[int], list[int], list[int], list[int | None]] = ([], [], [], [])
         self._fragments: list[bytes] = []
+        self._places: dict[int, DeliveredNode] = {}
         self._refusals: list[tuple[int, PathcastError]] = []
         self._verdicts: list[tuple[int, int, PathcastError]] = []
         self._stats = BatchStats()
@@ -276,15 +306,16 @@ class _Batch:
         room = _Room(bytes_max, min(bytes_max, bytes_left))
         known: dict[bytes, int] = {}
         verdicts, deliveries, matches, size = len(self._verdicts), len(self._rows[0]), 0, 0
+        places = len(self._places)
         for number, outcome in enumerate(self._outcomes(view, room)):
             if isinstance(outcome, PathcastError):
                 self._verdicts.append((place, number, outcome))
                 continue
-            fragments = outcome
-            matches += bool(fragments)
-            for result, fragment in enumerate(fragments):
-                self._add_row(place, number, result, fragment, known)
-                size += 0 if fragment is None else len(fragment)
+            matches += bool(outcome)
+            for result, payload in enumerate(outcome):
+                self._add_row(place, number, result, payload, known)
+                size += len(payload) if isinstance(payload, bytes) else 0
+        of_places = PLACE_BYTES * (len(self._places) - places)
         self._stats += BatchStats(
             messages=1,
             bytes=len(arrived),
@@ -294,7 +325,7 @@ class _Batch:
             steps=min(view.steps, steps_max) - before,
             verdicts=len(self._verdicts) - verdicts,
             deliveries=len(self._rows[0]) - deliveries,
-            result_bytes=size,
+            result_bytes=size + of_places,
             parsing_ns=parsed - started,
             customising_ns=time.perf_counter_ns() - parsed,
         )
@@ -302,7 +333,7 @@ class _Batch:
         if budget is not None:
             rows = len(self._rows[0]) - deliveries
             results = sum(len(fragment) for fragment in known if fragment != arrived)
-            taken = view.steps - before, DELIVERY_BYTES * rows + results
+            taken = view.steps - before, DELIVERY_BYTES * rows + results + of_places
             self.spent.append(Spent(place, *taken, arrived in known))
 
     def _outcomes(self, view: MessageView, room: _Room) -> list[_Outcome]:
@@ -316,14 +347,21 @@ class _Batch:
         return [outcomes[number] for number in range(len(outcomes))]
 
     def _add_row(
-        self, place: int, number: int, result: int, fragment: bytes | None, known: dict[bytes, int]
+        self,
+        place: int,
+        number: int,
+        result: int,
+        payload: bytes | DeliveredNode | None,
+        known: dict[bytes, int],
     ) -> None:
         at: int | None = None
-        if fragment is not None:
-            if fragment not in known:
-                known[fragment] = len(self._fragments)
-                self._fragments.append(fragment)
-            at = known[fragment]
+        if isinstance(payload, DeliveredNode):
+            self._places[len(self._rows[0])] = payload
+        elif payload is not None:
+            if payload not in known:
+                known[payload] = len(self._fragments)
+                self._fragments.append(payload)
+            at = known[payload]
         for column, value in zip(self._rows[:3], (place, number, result), strict=True):
             column.append(value)
         self._rows[3].append(at)
@@ -333,6 +371,7 @@ class _Batch:
         columns = [pa.array(column, pa.uint32()) for column in self._rows]
         return StoredDeliveries(
             rows=pa.RecordBatch.from_arrays(columns, schema=ROWS_SCHEMA),
+            nodes=nodes_batch(self._places),
             fragments=pa.array(self._fragments, pa.large_binary()),
             refusals=self._refusals,
             verdicts=self._verdicts,

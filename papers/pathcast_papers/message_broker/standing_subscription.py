@@ -6,7 +6,7 @@ Example:
     >>> view = MessageView(message, parse_message(message), Limits())
     >>> for deliver in DELIVER_MODES:
     ...     subscription = Subscription("s1", "desk", "//b", deliver)
-    ...     print(StandingSubscription(subscription, compile_subscription("//b")).fragments(view))
+    ...     print(StandingSubscription(subscription, compile_subscription("//b")).payloads(view))
     [b'<b>1</b>', b'<b>2</b>']
     [b'<a><b>1</b><b>2</b></a>']
     [None]
@@ -20,12 +20,20 @@ from contextlib import contextmanager
 from pathcast.errors import EvaluationBudgetError, MessageBudgetError
 from pathcast.limits import Limits
 from pathcast.message import MessageTree
-from pathcast.model import DELIVER_MODES, Subscription
+from pathcast.model import DELIVER_MODES, DeliveredNode, Subscription
 from pathcast_papers.evaluation.xpath import Evaluator, OverBudgetError
 from pathcast_papers.evaluation.xpath.document import Node
 from pathcast_papers.language import CompiledSubscription, compile_subscription
 from pathcast_papers.message_broker.xquery.budget import Budget
-from pathcast_papers.message_broker.xquery.evaluation import evaluate, gives_item, holds, serialised
+from pathcast_papers.message_broker.xquery.evaluation import (
+    evaluate,
+    given,
+    gives_item,
+    holds,
+    places,
+    serialised,
+)
+from pathcast_papers.message_broker.xquery.items import Items
 
 __all__ = ["DELIVER_MODES", "MessageView", "StandingSubscription", "compile_subscription"]
 
@@ -89,21 +97,26 @@ class StandingSubscription:
         self.subscription = subscription
         self.compiled = compiled
 
-    def fragments(self, view: MessageView) -> Sequence[bytes | None]:
+    def payloads(self, view: MessageView) -> Sequence[bytes | DeliveredNode | None]:
         """What the subscriber gets of a message: a payload for every delivery.
 
         Raises:
             LimitExceededError: It takes too many steps, or the results are too long.
             ConstructionError: A constructor would make what is no element.
         """
-        if self.subscription.deliver == "fragment":
+        if self.is_results:
             return self.results(view)
         if not self._is_delivered(view):
             return []
         return [None if self.subscription.deliver == "ids" else view.message]
 
+    @property
+    def is_results(self) -> bool:
+        """Whether results are delivered, or their places; not the message, or the fact."""
+        return self.subscription.deliver in ("fragment", "nodes")
+
     def has_result(self, view: MessageView) -> bool:
-        """Whether there is a result, for deliver="fragment"; none is made.
+        """Whether there is a result, where results are delivered; none is made.
 
         Raises:
             LimitExceededError: It takes too many steps.
@@ -120,8 +133,8 @@ class StandingSubscription:
                 )
         return bool(self._nodes(view))
 
-    def results(self, view: MessageView) -> Sequence[bytes]:
-        """The results, for deliver="fragment".
+    def results(self, view: MessageView) -> Sequence[bytes | DeliveredNode]:
+        """The results, where they are delivered, or their places.
 
         Raises:
             LimitExceededError: It takes too many steps, or the results are too long.
@@ -129,6 +142,8 @@ class StandingSubscription:
         """
         limits, size = view.limits, len(view.message)
         subscription_id = self.subscription.id
+        if self.subscription.deliver == "nodes":
+            return places(view.evaluator.document, self._given(view), limits, size, subscription_id)
         if self.compiled.program is not None:
             with view.budget(subscription_id) as budget:
                 return evaluate(
@@ -141,6 +156,19 @@ class StandingSubscription:
                 ).results
         nodes = self._nodes(view)
         return list(serialised(view.evaluator.document, nodes, limits, size, subscription_id))
+
+    def _given(self, view: MessageView) -> Items:
+        if self.compiled.program is None:
+            return self._nodes(view)
+        with view.budget(self.subscription.id) as budget:
+            items = given(
+                self.compiled.program,
+                view.evaluator.document,
+                view.limits,
+                subscription_id=self.subscription.id,
+                budget=budget,
+            )
+        return () if items is None else items
 
     def _nodes(self, view: MessageView) -> tuple[Node, ...]:
         assert self.compiled.expression is not None

@@ -28,6 +28,7 @@ from pathcast.errors import (
 from pathcast.limits import STEP_SERIES_MAX, Limits
 from pathcast.model import (
     BatchStats,
+    DeliveredNode,
     Recipient,
     RegisterReport,
     StepData,
@@ -38,7 +39,12 @@ from pathcast.registry.before_steps import conjunctions_before
 from pathcast.registry.steps import parse_steps
 from pathcast_papers.filtering.index import ReferenceIndex
 from pathcast_papers.message import parse_message
-from pathcast_papers.message_broker.dissemination import ROWS_SCHEMA, ReferenceDissemination
+from pathcast_papers.message_broker.dissemination import (
+    ROWS_SCHEMA,
+    ReferenceDissemination,
+    nodes_batch,
+    places_of,
+)
 from pathcast_papers.message_broker.restructuring import (
     MessageBudget,
     MessageRestructuring,
@@ -65,7 +71,7 @@ class _Served:
     """What a batch has given so far."""
 
     def __init__(self) -> None:
-        self.deliveries: list[tuple[int, str, int, bytes | None]] = []
+        self.deliveries: list[tuple[int, str, int, bytes | DeliveredNode | None]] = []
         self.verdicts: list[tuple[int, str, PathcastError]] = []
         self.refusals: list[tuple[int, PathcastError]] = []
         self.stats = BatchStats()
@@ -171,9 +177,10 @@ class SteppedReference:
             (row, numbers[name], result, made) for row, name, result, made in served.deliveries
         )
         places = [
-            None if made is None else fragments.setdefault((row, made), len(fragments))
+            fragments.setdefault((row, made), len(fragments)) if isinstance(made, bytes) else None
             for row, _, _, made in rows
         ]
+        nodes = {at: made for at, (*_, made) in enumerate(rows) if isinstance(made, DeliveredNode)}
         columns = [
             *(pa.array([each[column] for each in rows], pa.uint32()) for column in range(3)),
             pa.array(places, pa.uint32()),
@@ -181,6 +188,7 @@ class SteppedReference:
         verdicts = [(row, numbers[name], error) for row, name, error in served.verdicts]
         return StoredDeliveries(
             rows=pa.RecordBatch.from_arrays(columns, schema=ROWS_SCHEMA),
+            nodes=nodes_batch(nodes),
             fragments=pa.array([made for _, made in fragments], pa.large_binary()),
             refusals=served.refusals,
             verdicts=sorted(verdicts, key=lambda each: each[:2]),
@@ -270,9 +278,10 @@ class SteppedReference:
         column = pa.array([message], pa.binary())
         answer, spent = engine.spending(column, encoding, [left], [at])
         ids, fragments = answer.subscription_ids, answer.fragments.to_pylist()
-        for each in answer.rows.to_pylist():
+        nodes = places_of(answer.nodes)
+        for place, each in enumerate(answer.rows.to_pylist()):
             at = each["fragment"]
-            made = None if at is None else fragments[at]
+            made = nodes.get(place) if at is None else fragments[at]
             served.deliveries.append((row, ids[each["subscription"]], each["result"], made))
         served.verdicts += [(row, ids[number], error) for _, number, error in answer.verdicts]
         for taken in spent:

@@ -45,6 +45,7 @@ from pathcast.chunking.names import (
 from pathcast.chunking.needs import DOCUMENT, Need, Needs, Spot, SpotKind
 from pathcast.errors import QuerySyntaxError
 from pathcast.query import NODES_MAX, PREDICATES_MAX, check_length, parse, read_query
+from pathcast.query.atoms import COMPARISONS
 from pathcast.query.names import Namespaces
 from pathcast.query.notation import is_bare_self, is_double_slash, notation
 from pathcast.query.static import Kind, kind_of
@@ -56,22 +57,10 @@ from pathcast.query.syntax import (
     FunctionCall,
     LocationPath,
     NameTest,
-    Predicate,
     Step,
     UnaryExpr,
 )
 from pathcast.schema import ElementPaths, ExpandedName, Expansion, LabelPath, PathStep, Way, expand
-
-_COMPARISONS: Final = frozenset(
-    {
-        BinaryOperator.EQ,
-        BinaryOperator.NE,
-        BinaryOperator.LT,
-        BinaryOperator.LE,
-        BinaryOperator.GT,
-        BinaryOperator.GE,
-    }
-)
 
 CUT_DEPTH_MIN: Final = 2
 """Names of the shortest prefix that a chunk may have: the root's would be the whole message."""
@@ -180,7 +169,7 @@ class _MainStep:
 
     way: Way
     test: NameTest
-    predicates: tuple[Predicate, ...]
+    predicates: tuple[Expr, ...]
     written: tuple[Step, ...]
 
     @property
@@ -214,13 +203,13 @@ class _Cleaner:
 
     def can_be_document(self, step: _MainStep) -> bool:
         here = frozenset([DOCUMENT])
-        return not any(self.is_never(each.expr, here) for each in step.predicates)
+        return not any(self.is_never(each, here) for each in step.predicates)
 
     def alternative(
         self, expansion: Expansion, main: list[_MainStep], rest: tuple[Step, ...]
     ) -> Alternative | None:
         """The path that one expansion is; None if it cannot select anything."""
-        predicates: list[list[Predicate]] = [[] for _ in expansion.names]
+        predicates: list[list[Expr]] = [[] for _ in expansion.names]
         written: list[NameTest | None] = [None] * len(expansion.names)
         resolved = main[: len(expansion.ends)]
         for step, end in zip(resolved, expansion.ends, strict=True):
@@ -243,9 +232,9 @@ class _Cleaner:
             here = frozenset([Spot(names[:length])])
             step = steps[length - 1]
             for predicate in step.predicates:
-                if self.is_never(predicate.expr, here):
+                if self.is_never(predicate, here):
                     return None
-                needs.truth(predicate.expr, here)
+                needs.truth(predicate, here)
             if any(is_positional(each) for each in step.predicates):
                 # A position is one among all that the step chooses from.
                 above = names[: length - 1]
@@ -265,7 +254,7 @@ class _Cleaner:
             return any(self.is_never(each, here) for each in expr.operands)
         if isinstance(expr, BinaryExpr) and expr.operators[0] is BinaryOperator.OR:
             return all(self.is_never(each, here) for each in expr.operands)
-        if isinstance(expr, BinaryExpr) and expr.operators[0] in _COMPARISONS:
+        if isinstance(expr, BinaryExpr) and expr.operators[0] in COMPARISONS:
             are_values = all(kind_of(each) is not Kind.BOOLEAN for each in expr.operands)
             return are_values and any(self.is_never(each, here) for each in expr.operands)
         if isinstance(expr, LocationPath):
@@ -291,9 +280,9 @@ def _whole(expr: Expr, reason: str) -> Alternative:
     return Alternative(notation(expr), (), frozenset([Need((), True)]), 0, reason)
 
 
-def is_positional(predicate: Predicate) -> bool:
+def is_positional(predicate: Expr) -> bool:
     """Whether a predicate asks for the position or number of nodes: `[2]`, `[last() > 1]`."""
-    return kind_of(predicate.expr) is Kind.NUMBER or _has_position(predicate.expr)
+    return kind_of(predicate) is Kind.NUMBER or _has_position(predicate)
 
 
 def _has_position(expr: Expr) -> bool:
@@ -333,7 +322,7 @@ def without_parents(steps: tuple[Step, ...]) -> tuple[Step, ...]:
                 found.pop()
                 inner = LocationPath(False, (child,), 0)
                 above = found[-1]
-                above = replace(above, predicates=(*above.predicates, Predicate(inner, 0)))
+                above = replace(above, predicates=(*above.predicates, inner))
                 found[-1] = _filtered(above, step)
                 continue
         found.append(step)
@@ -342,10 +331,10 @@ def without_parents(steps: tuple[Step, ...]) -> tuple[Step, ...]:
 
 def _filtered(step: Step, test: Step) -> Step:
     """A step whose nodes must pass the node test and the predicates of another one as well."""
-    added: tuple[Predicate, ...] = ()
+    added: tuple[Expr, ...] = ()
     if not is_node_test(test):
         own = LocationPath(False, (Step(Axis.SELF, test.test, (), 0),), 0)
-        added = (Predicate(own, 0),)
+        added = (own,)
     return replace(step, predicates=(*step.predicates, *added, *test.predicates))
 
 
@@ -382,27 +371,25 @@ def _main_step(step: Step) -> _MainStep | None:
             return _MainStep(Way.DESCENDANT_OR_SELF, step.test, step.predicates, (step,))
         if is_node_test(step) and _asks_for_a_child(step):
             # `//b/..`: only elements, or the document node, have children.
-            anything = NameTest(None, "*", None, 0)
+            anything = NameTest(None, None)
             return _MainStep(Way.DESCENDANT_OR_SELF, anything, step.predicates, (step,))
     return None
 
 
 def _asks_for_a_child(step: Step) -> bool:
     for predicate in step.predicates:
-        match predicate.expr:
+        match predicate:
             case LocationPath(is_absolute=False, steps=(first, *_)):
                 if first.axis in (Axis.CHILD, Axis.ATTRIBUTE):
                     return True
     return False
 
 
-def _concrete(
-    name: tuple[str, str], test: NameTest | None, predicates: tuple[Predicate, ...]
-) -> Step:
+def _concrete(name: tuple[str, str], test: NameTest | None, predicates: tuple[Expr, ...]) -> Step:
     if test is None:
         return replace(child_step(name), predicates=predicates)
     own = LocationPath(False, (Step(Axis.SELF, name_test(name), (), 0),), 0)
-    return Step(Axis.CHILD, test, (*predicates, Predicate(own, 0)), 0)
+    return Step(Axis.CHILD, test, (*predicates, own), 0)
 
 
 def _leading_names(main: list[_MainStep]) -> Expansion:

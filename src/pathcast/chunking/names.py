@@ -2,7 +2,7 @@
 
 Example:
     >>> from pathcast.query.syntax import NameTest
-    >>> matcher(NameTest("*", "b", None, 0))(("urn:n", "b"))
+    >>> matcher(NameTest(None, "b", "*"))(("urn:n", "b"))
     True
 """
 
@@ -10,14 +10,13 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from pathcast.query.syntax import Axis, NameTest, NodeTest, NodeType, NodeTypeTest, Step
+from pathcast.query.syntax import Axis, KindTest, NameTest, NodeKind, NodeTest, Step
 from pathcast.schema import ExpandedName, LabelPath
 
 
 def matcher(test: NameTest) -> Callable[[ExpandedName], bool]:
     """Make a test of expanded names from a resolved name test."""
-    local = None if test.local == "*" else test.local
-    uri = test.uri
+    uri, local = test.uri, test.local
 
     def matches(name: ExpandedName) -> bool:
         return (uri is None or name[0] == uri) and (local is None or name[1] == local)
@@ -27,14 +26,14 @@ def matcher(test: NameTest) -> Callable[[ExpandedName], bool]:
 
 def exact_name(test: NodeTest) -> ExpandedName | None:
     """The one name that a node test asks for; None for a wildcard or another kind of node."""
-    if isinstance(test, NameTest) and test.uri is not None and test.local != "*":
+    if isinstance(test, NameTest) and test.uri is not None and test.local is not None:
         return (test.uri, test.local)
     return None
 
 
 def is_node_test(step: Step) -> bool:
     """Whether the step takes nodes of any kind."""
-    return isinstance(step.test, NodeTypeTest) and step.test.type is NodeType.NODE
+    return step.test == KindTest(NodeKind.NODE)
 
 
 def child_step(name: ExpandedName) -> Step:
@@ -44,7 +43,7 @@ def child_step(name: ExpandedName) -> Step:
 
 def name_test(name: ExpandedName) -> NameTest:
     """The test for just this name, as `resolve` leaves it."""
-    return NameTest(None, name[1], name[0], 0)
+    return NameTest(*name)
 
 
 def is_prefix(prefix: LabelPath, path: LabelPath) -> bool:

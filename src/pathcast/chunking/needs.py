@@ -173,7 +173,7 @@ class Needs:
             case FilterExpr(primary=primary, predicates=predicates):
                 spots = self.nodes(primary, context)
                 for predicate in predicates:
-                    self.truth(predicate.expr, spots)
+                    self.truth(predicate, spots)
                 return spots
             case BinaryExpr(operands=operands):
                 return frozenset().union(*(self.nodes(each, context) for each in operands))
@@ -219,7 +219,7 @@ class Needs:
             spots |= self.from_spot(step, spot, is_passed=is_passed)
         found = frozenset(spots)
         for predicate in step.predicates:
-            self.truth(predicate.expr, found)
+            self.truth(predicate, found)
         return found
 
     def from_spot(self, step: Step, spot: Spot, *, is_passed: bool) -> Spots:

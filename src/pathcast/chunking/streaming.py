@@ -26,13 +26,23 @@ from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from typing import Final, Protocol
 
+from pathcast.boundary import native, native_errors
 from pathcast.chunking.cut import Cut, CutNode, cut_tree
 from pathcast.chunking.filtering_scheme import FilteringScheme
+from pathcast.errors import error_for
+from pathcast.kernel.streams import UNBOUNDED, check_refusal
 from pathcast.limits import Limits, StreamBounds
 from pathcast.schema import ElementPaths, ExpandedName
 
 BLOCK_BYTES: Final = 256 * 1024
 """Bytes that are fed at a time: enough to make what a call costs small."""
+
+
+_FAULTS: Final = {
+    "schema": "the message is not built as the schema says",
+    "entity": "an element to be cut at comes from an entity",
+}
+"""Reason of the kernel -> why chunks must not be used."""
 
 
 class Sink(Protocol):
@@ -61,16 +71,21 @@ class StreamingChunker:
         *,
         bounds: StreamBounds | None = None,
     ) -> None:
-        from pathcast.kernel.chunker import KernelChunker
-
-        self.scheme = scheme
-        self._chunker = KernelChunker(
-            len(scheme.chunks),
-            list(_cut_paths([], cut_tree(scheme))),
-            None if scheme.paths is None else _schema(scheme.paths),
-            limits or Limits(),
-            bounds,
+        given = bounds or StreamBounds()
+        numbers = (
+            given.message_bytes_max or UNBOUNDED,
+            given.elements_max or UNBOUNDED,
+            given.held_bytes_max,
         )
+        self.scheme = scheme
+        with native_errors():
+            self._native = native.Chunker(
+                len(scheme.chunks),
+                list(_cut_paths([], cut_tree(scheme))),
+                None if scheme.paths is None else _schema(scheme.paths),
+                limits or Limits(),
+                numbers,
+            )
 
     def cut(self, blocks: Iterable[bytes], encoding: str | None = None) -> Cut:
         """Cuts a message into memory.
@@ -99,19 +114,27 @@ class StreamingChunker:
 
         Cost: memory of a block and of what is kept of it.
         """
-        self._chunker.begin(encoding)
+        with native_errors():
+            self._native.begin(encoding)
         for block in blocks:
             for start in range(0, len(block), BLOCK_BYTES):
                 piece = block if len(block) <= BLOCK_BYTES else block[start : start + BLOCK_BYTES]
-                self._chunker.feed(piece)
+                with native_errors():
+                    check_refusal(self._native.feed(piece))
                 self._drain(sinks)
-        elements, fault = self._chunker.finish()
+        with native_errors():
+            found, detail = self._native.finish()
+        if isinstance(found, str):
+            assert isinstance(detail, dict)
+            raise error_for(found, detail)
+        assert not isinstance(detail, dict)
         self._drain(sinks)
-        return Cut((), tuple(elements), fault)
+        return Cut((), tuple(found), _FAULTS[detail] if detail else "")
 
     def _drain(self, sinks: Sequence[Sink]) -> None:
         for number, sink in enumerate(sinks):
-            grown = self._chunker.grown(number)
+            with native_errors():
+                grown = self._native.grown(number)
             if grown:
                 sink.write(grown)
 

@@ -7,6 +7,7 @@ generators or connections, the others do not wait for. The list of all commands 
 from __future__ import annotations
 
 import importlib
+import os
 from collections.abc import Callable, Iterator, Mapping
 from typing import Annotated, Any, Final, NamedTuple
 
@@ -118,7 +119,7 @@ GROUPS: Final = {
     "generate": _Place(
         "generate",
         "build_generate",
-        "Generate documents or queries by a DTD; the same seed gives the same bytes.",
+        "Generate documents, queries or subscriptions; the same seed gives the same bytes.",
     ),
     "chunk": _Place(
         "chunk",
@@ -205,6 +206,10 @@ def build_app() -> typer.Typer:
 
 def main() -> None:
     """Entry point of the console script."""
+    from pathcast.spark import MEMORY_ENVIRONMENT
+
+    for name, value in MEMORY_ENVIRONMENT.items():
+        os.environ.setdefault(name, value)
     build_app()()
 
 

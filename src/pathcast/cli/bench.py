@@ -26,7 +26,13 @@ from pathcast.cli.columns import number, print_table
 from pathcast.cli.console import answers, notices, say, say_error, write_json_line
 from pathcast.cli.exits import ExitCode
 from pathcast.cli.messages import MESSAGES_HELP, check_standard_input, read_batches
-from pathcast.cli.options import LanguageOption, LimitOption, NamespaceOption, ThreadsOption
+from pathcast.cli.options import (
+    LanguageOption,
+    LimitOption,
+    NamespaceOption,
+    ThreadsOption,
+    ValuesOption,
+)
 from pathcast.cli.queries import QueriesArgument, QuerySource, announce, read_queries
 from pathcast.errors import PathcastError, shown
 from pathcast.limits import MIB, Limits
@@ -106,6 +112,7 @@ def bench(
     threads: ThreadsOption = None,
     namespace: NamespaceOption = None,
     language: LanguageOption = None,
+    values: ValuesOption = None,
     limit: LimitOption = None,
 ) -> ExitCode:
     """Measure what queries cost on messages, and name the dearest.
@@ -125,7 +132,9 @@ def bench(
     64 MiB of messages the first are measured.
     """
     check_standard_input(str(queries), *messages)
-    source = read_queries(queries, namespace=namespace, limit=limit, language=language)
+    source = read_queries(
+        queries, namespace=namespace, limit=limit, language=language, values=values
+    )
     started = time.perf_counter()
     engines, taken = source.take_up(threads)
     # It builds what registering has left to do, on which the registry goes on.

@@ -134,7 +134,7 @@ def restore(
     return ExitCode.OK
 
 
-def leave(directory: KeptArgument) -> ExitCode:
+async def leave(directory: KeptArgument) -> ExitCode:
     """Let a broker go for good, and wait until it may be ended.
 
     Its subscriptions end, and nothing is published there any more. It has
@@ -142,22 +142,18 @@ def leave(directory: KeptArgument) -> ExitCode:
 
         pathcast broker leave network/chur
     """
-    asyncio.run(_leave(directory))
-    say(f"{directory.name} has left the network, and can be ended")
-    return ExitCode.OK
-
-
-async def _leave(directory: Path) -> None:
     with extra("net", "pathcast broker leave"):
-        from pathcast.transport.broker import CODEC, LeaveRequest
+        from pathcast.transport.broker_requests import CODEC, LeaveRequest
         from pathcast.transport.process import operator_of
     async with operator_of(directory, CODEC) as client:
         await client.ask(LeaveRequest())
         while not (await client.status())["node"]["has_left"]:
             await asyncio.sleep(0.1)
+    say(f"{directory.name} has left the network, and can be ended")
+    return ExitCode.OK
 
 
-def expel(
+async def expel(
     directory: KeptArgument,
     name: Annotated[str, typer.Argument(help="Broker that does not come back.")],
 ) -> ExitCode:
@@ -168,14 +164,10 @@ def expel(
 
         pathcast broker expel network/basel chur
     """
-    asyncio.run(_expel(directory, name))
-    say(f"{name} is expelled")
-    return ExitCode.OK
-
-
-async def _expel(directory: Path, name: str) -> None:
     with extra("net", "pathcast broker expel"):
-        from pathcast.transport.broker import CODEC, ExpelRequest
+        from pathcast.transport.broker_requests import CODEC, ExpelRequest
         from pathcast.transport.process import operator_of
     async with operator_of(directory, CODEC) as client:
         await client.ask(ExpelRequest(name))
+    say(f"{name} is expelled")
+    return ExitCode.OK

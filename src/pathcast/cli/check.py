@@ -9,7 +9,7 @@ import typer
 
 from pathcast.cli.console import answers, extra, say, say_warning
 from pathcast.cli.exits import ExitCode
-from pathcast.cli.options import LanguageOption, NamespaceOption
+from pathcast.cli.options import LanguageOption, NamespaceOption, ValuesOption
 from pathcast.cli.queries import QueriesArgument, read_queries, told
 
 
@@ -25,6 +25,7 @@ def check(
     ] = False,
     namespace: NamespaceOption = None,
     language: LanguageOption = None,
+    values: ValuesOption = None,
 ) -> ExitCode:
     """Check queries; print every fault with its line, a caret and a suggestion.
 
@@ -37,7 +38,7 @@ def check(
         pathcast check queries.txt
         pathcast check pipeline.toml --strict
     """
-    source = read_queries(queries, namespace=namespace, language=language)
+    source = read_queries(queries, namespace=namespace, language=language, values=values)
     engines, taken = source.take_up()
     out = answers()
     for each in taken.rejected:

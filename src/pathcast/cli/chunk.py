@@ -38,6 +38,7 @@ from pathcast.cli.options import (
     LimitOption,
     NamespaceOption,
     ThreadsOption,
+    ValuesOption,
     read_limits,
 )
 from pathcast.cli.queries import QueriesArgument, read_queries
@@ -107,6 +108,7 @@ def prepare(
         ),
     ] = None,
     namespace: NamespaceOption = None,
+    values: ValuesOption = None,
 ) -> ExitCode:
     """Choose chunks from queries and a schema.
 
@@ -118,7 +120,7 @@ def prepare(
         pathcast chunk filter news.scheme large.xml
     """
     check_standard_input(str(queries))
-    source = read_queries(queries, namespace=namespace)
+    source = read_queries(queries, namespace=namespace, values=values)
     chunking = Chunking(chunks, None if schema is None else _paths(schema, root))
     refused = len(source.rows.rejected)
     for rejected in source.rows.rejected:

@@ -5,12 +5,13 @@ It does not decide what is printed, and it never prints a traceback for an error
 
 from __future__ import annotations
 
+import asyncio
 import functools
 import io
 import json
 import os
 import sys
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Coroutine, Iterable, Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, ParamSpec
 
@@ -102,8 +103,8 @@ installed: pip install 'pathcast[spark]'
         ) from error
 
 
-def guarded(command: Callable[P, ExitCode]) -> Callable[P, Any]:
-    """A command whose errors become a sentence on standard error and an exit code."""
+def guarded(command: Callable[P, ExitCode | Coroutine[Any, Any, ExitCode]]) -> Callable[P, Any]:
+    """A command, which may await, whose errors become a sentence on standard error and a code."""
 
     @functools.wraps(command)
     def run(*args: P.args, **kwargs: P.kwargs) -> None:
@@ -112,7 +113,8 @@ def guarded(command: Callable[P, ExitCode]) -> Callable[P, Any]:
             # that has ASCII) is written out, as standard error does it.
             sys.stdout.reconfigure(errors="backslashreplace")
         try:
-            code = command(*args, **kwargs)
+            done = command(*args, **kwargs)
+            code = done if isinstance(done, ExitCode) else asyncio.run(done)
             sys.stdout.flush()
         except PathcastError as error:
             say_error(error)

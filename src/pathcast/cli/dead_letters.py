@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections import Counter, defaultdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Final, Literal, NamedTuple
@@ -31,7 +30,7 @@ class _Row(NamedTuple):
     reason: str
 
 
-def dead_letters(
+async def dead_letters(
     directory: Annotated[
         Path, typer.Argument(metavar="DIRECTORY", help="What a broker that runs here keeps.")
     ],
@@ -66,22 +65,18 @@ def dead_letters(
         raise typer.BadParameter("--retry or --drop, not both")
     what: Settled | None = "retry" if retry else "drop" if drop else None
     with extra("net", "pathcast broker dead-letters"):
-        from pathcast.transport.broker import CODEC
+        from pathcast.transport.broker_requests import CODEC
         from pathcast.transport.process import operator_of
     wanted = set(messages or ())
-
-    async def main() -> ExitCode:
-        async with operator_of(directory, CODEC) as client:
-            found, missing = await _found(client, wanted, subscriber)
-            for message in missing:
-                say_error(f"{message}: not among the dead letters")
-            if what is None:
-                _print_all(found, as_json)
-                return ExitCode.REFUSED if missing else ExitCode.OK
-            are_done = await _settle(client, what, found)
-            return ExitCode.OK if are_done and not missing else ExitCode.REFUSED
-
-    return asyncio.run(main())
+    async with operator_of(directory, CODEC) as client:
+        found, missing = await _found(client, wanted, subscriber)
+        for message in missing:
+            say_error(f"{message}: not among the dead letters")
+        if what is None:
+            _print_all(found, as_json)
+            return ExitCode.REFUSED if missing else ExitCode.OK
+        are_done = await _settle(client, what, found)
+        return ExitCode.OK if are_done and not missing else ExitCode.REFUSED
 
 
 async def _found(

@@ -1,4 +1,4 @@
-"""`pathcast generate`: documents and queries by a DTD."""
+"""`pathcast generate`: documents and queries by a DTD, subscriptions to the sample domains."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ import typing
 from collections.abc import Iterable
 from contextlib import ExitStack
 from dataclasses import fields
+from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, TypeVar
 
@@ -20,9 +21,11 @@ from pathcast.workload import (
     DOMAINS,
     DocumentParameters,
     QueryParameters,
+    ShapedParameters,
     domain_graph,
     generate_messages,
     generate_queries,
+    generate_shaped,
     write_message_files,
     write_message_parquet,
 )
@@ -74,13 +77,13 @@ def settable(parameters: type[DocumentParameters] | type[QueryParameters]) -> di
 
 
 def build_generate() -> typer.Typer:
-    """The sub-application with both commands."""
+    """The sub-application with its commands."""
     app = typer.Typer(
-        help="Generate documents or queries by a DTD; the same seed gives the same bytes.",
+        help="Generate documents, queries or subscriptions; the same seed gives the same bytes.",
         no_args_is_help=True,
         epilog=EXIT_CODES_HELP,
     )
-    for command in (documents, queries):
+    for command in (documents, queries, subscriptions):
         app.command(epilog=EXIT_CODES_HELP)(guarded(command))
     return app
 
@@ -147,6 +150,40 @@ def queries(
     }
     parameters = _parameters(QueryParameters, chosen, domain, settings)
     _write_lines(generate_queries(graph, parameters), out)
+    return ExitCode.OK
+
+
+def subscriptions(
+    domain: Annotated[
+        list[str] | None,
+        typer.Option("--domain", help=f"Of {', '.join(DOMAINS)}; default: all. Repeatable."),
+    ] = None,
+    out: Annotated[
+        Path | None,
+        typer.Option("--out", metavar="FILE.tsv", help="Where to write. Default: standard output."),
+    ] = None,
+    count: Annotated[int, typer.Option("--count", "-n", help="Subscriptions.")] = 1000,
+    subscribers: Annotated[int, typer.Option("--subscribers", help="Whose they are.")] = 100,
+    typed: Annotated[
+        float,
+        typer.Option(
+            "--typed",
+            help="Share of those that compare dates, lists and text without regard to case, and "
+            "declare functions.",
+        ),
+    ] = 0.25,
+    seed: SeedOption = 0,
+) -> ExitCode:
+    """Generate XQuery subscriptions to the sample domains, a table as `pathcast run` reads it."""
+    parameters = ShapedParameters(
+        queries=count,
+        subscribers=subscribers,
+        seed=seed,
+        domains=tuple(domain or sorted(DOMAINS)),
+        typed=typed,
+    )
+    rows = ("\t".join(row) for row in generate_shaped(parameters))
+    _write_lines(chain(("subscriber\tquery_id\tquery",), rows), out)
     return ExitCode.OK
 
 

@@ -18,6 +18,7 @@ from pathcast.cli.options import (
     LanguageOption,
     LimitOption,
     NamespaceOption,
+    ValuesOption,
 )
 from pathcast.cli.queries import QueriesArgument, QuerySource, read_queries
 from pathcast.errors import ConfigError, PathcastError, caret, shown
@@ -132,6 +133,7 @@ def lint_queries(
     comparisons: ComparisonsOption = COMPARISONS_MAX,
     namespace: NamespaceOption = None,
     language: LanguageOption = None,
+    values: ValuesOption = None,
     limit: LimitOption = None,
 ) -> ExitCode:
     """Find what is likely wrong with queries, before a message is missed.
@@ -152,7 +154,9 @@ def lint_queries(
     """
     _check_codes(ignore or [])
     check_standard_input(str(queries), *(sample or ()))
-    source = read_queries(queries, namespace=namespace, limit=limit, language=language)
+    source = read_queries(
+        queries, namespace=namespace, limit=limit, language=language, values=values
+    )
     lines = _lines(source)
     structure = None
     if sample:

@@ -16,6 +16,7 @@ from pathcast.cli.options import (
     LimitOption,
     NamespaceOption,
     ThreadsOption,
+    ValuesOption,
     existing,
 )
 from pathcast.cli.queries import QUERIES_HELP, announce, read_queries
@@ -38,6 +39,7 @@ def match(
     threads: ThreadsOption = None,
     namespace: NamespaceOption = None,
     language: LanguageOption = None,
+    values: ValuesOption = None,
     limit: LimitOption = None,
 ) -> ExitCode:
     """Say for each message which of the standing queries it satisfies.
@@ -52,7 +54,9 @@ def match(
     of those that a run would deliver something of.
     """
     check_standard_input(str(queries), *messages)
-    source = read_queries(queries, namespace=namespace, limit=limit, language=language)
+    source = read_queries(
+        queries, namespace=namespace, limit=limit, language=language, values=values
+    )
     engines, taken = source.take_up(threads)
     announce(engines, taken)
     if not taken.takers:

@@ -30,7 +30,7 @@ from pathcast.cli.net_client import (
 )
 from pathcast.cli.net_demo import demo, sent_by_flow
 from pathcast.cli.net_sources import add_sources
-from pathcast.cli.reach import CallOptions, Reached, with_reach
+from pathcast.cli.reach import CallOptions, with_reach
 
 
 def build_net() -> typer.Typer:
@@ -189,20 +189,17 @@ def _row(status: dict[str, Any]) -> tuple[str, ...]:
     )
 
 
-def status(reach: CallOptions) -> ExitCode:
+async def status(reach: CallOptions) -> ExitCode:
     """Print all that a broker says of itself, as JSON.
 
     The client needs the role operate; the operator of this machine has it:
 
         pathcast net status --broker 10.0.0.7:7400 --as ann --token-file ann.token
     """
-    write_json_line(asyncio.run(_status(brokers_of(reach))))
-    return ExitCode.OK
-
-
-async def _status(brokers: Reached) -> dict[str, Any]:
+    brokers = brokers_of(reach)
     async with brokers.nodes.operator(brokers.node) as client:
-        return await client.status()
+        write_json_line(await client.status())
+    return ExitCode.OK
 
 
 def context() -> ExitCode:

@@ -6,7 +6,6 @@ to brokers elsewhere (`reach`). A program speaks to brokers by `pathcast.transpo
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Sequence
 from enum import StrEnum
 from pathlib import Path
@@ -33,11 +32,11 @@ from pathcast.cli.exits import EXIT_CODES_HELP, ExitCode
 from pathcast.cli.options import LanguageOption, StepOption
 from pathcast.cli.reach import CallOptions, Reached, reached, with_reach
 from pathcast.cli.transform import QueryArgument, read_query
+from pathcast.engine import carried_mode
 from pathcast.errors import ConfigError
 from pathcast.limits import Limits
 
 if TYPE_CHECKING:
-    from pathcast.overlay.content import DeliveryProfile
     from pathcast.transport.client import BrokerClient
     from pathcast.transport.network import LocalNetwork
 
@@ -84,11 +83,11 @@ def network_in(directory: Path) -> LocalNetwork:
 def brokers_of(reach: CallOptions) -> Reached:
     """The brokers that options name, here or elsewhere; ConfigError if there are none."""
     with extra("net", "pathcast net"):
-        from pathcast.transport.broker import CODEC
+        from pathcast.transport.broker_requests import CODEC
     return reached(reach, "brokers", CODEC, network_in, NETWORK)
 
 
-def subscribe(
+async def subscribe(
     id: IdArgument,
     query: QueryArgument,
     reach: CallOptions,
@@ -107,19 +106,14 @@ def subscribe(
     """
     brokers = brokers_of(reach)
     from pathcast.overlay.content import DeliveryProfile, asked_query
-
-    asked = read_query(query, step, language)
-    chosen = asked.deliver if deliver is None else deliver.value
-    text = asked_query(asked.query, asked.language)
-    profile = DeliveryProfile(text, chosen, steps=asked.steps)
-    return asyncio.run(_subscribe(brokers, id, profile))
-
-
-async def _subscribe(brokers: Reached, id: str, profile: DeliveryProfile) -> ExitCode:
     from pathcast.overlay.deliveries import Dropped, InForce
-    from pathcast.transport.broker import DELIVERIES, RequestAccepted, Subscribe
+    from pathcast.transport.broker_requests import DELIVERIES, RequestAccepted, Subscribe
     from pathcast.transport.security import own_id
 
+    asked = read_query(query, step, language)
+    chosen = carried_mode(asked.deliver) if deliver is None else deliver.value
+    text = asked_query(asked.query, asked.language)
+    profile = DeliveryProfile(text, chosen, steps=asked.steps)
     is_full, version, name = False, 0, brokers.client
 
     def is_awaited(body: bytes) -> bool:
@@ -151,15 +145,15 @@ async def _subscribe(brokers: Reached, id: str, profile: DeliveryProfile) -> Exi
     return ExitCode.REFUSED
 
 
-def unsubscribe(id: IdArgument, reach: CallOptions) -> ExitCode:
+async def unsubscribe(id: IdArgument, reach: CallOptions) -> ExitCode:
     """Take a subscription out; nothing is delivered for it from now on."""
     nodes = brokers_of(reach)
-    from pathcast.transport.broker import Unsubscribe
+    from pathcast.transport.broker_requests import Unsubscribe
 
-    return asyncio.run(withdraw(nodes, Unsubscribe((id,))))
+    return await withdraw(nodes, Unsubscribe((id,)))
 
 
-def publish(
+async def publish(
     messages: MessagesArgument,
     reach: CallOptions,
     source: Annotated[
@@ -175,12 +169,9 @@ def publish(
 
         pathcast net publish orders/ --at basel
     """
-    return asyncio.run(_publish(brokers_of(reach), source, messages, trace))
-
-
-async def _publish(brokers: Reached, source: str, names: list[str], trace: bool) -> ExitCode:
+    brokers = brokers_of(reach)
     from pathcast.overlay.messages import MESSAGE_BYTES_MAX, SourceEntry
-    from pathcast.transport.broker import NotTaken, PublishRequest, RegisterSourceRequest
+    from pathcast.transport.broker_requests import NotTaken, PublishRequest, RegisterSourceRequest
 
     async with brokers.connect() as client:
         if await root_of(client, source) is None:
@@ -191,7 +182,7 @@ async def _publish(brokers: Reached, source: str, names: list[str], trace: bool)
             answers = await client.publish(made)
             return {each.message: each.reason for each in answers if isinstance(each, NotTaken)}
 
-        return await publish_files(names, Limits(message_bytes_max=MESSAGE_BYTES_MAX), send)
+        return await publish_files(messages, Limits(message_bytes_max=MESSAGE_BYTES_MAX), send)
 
 
 async def root_of(client: BrokerClient, source: str) -> str | None:
@@ -200,7 +191,7 @@ async def root_of(client: BrokerClient, source: str) -> str | None:
     Raises:
         ConfigError: It is a source of another broker.
     """
-    from pathcast.transport.broker import FindSource, SourceFound
+    from pathcast.transport.broker_requests import FindSource, SourceFound
 
     found = await client.ask(FindSource(source))
     assert isinstance(found, SourceFound)
@@ -210,7 +201,7 @@ async def root_of(client: BrokerClient, source: str) -> str | None:
     return found.root
 
 
-def inbox(
+async def inbox(
     reach: CallOptions,
     after: AfterOption = "0",
     follow: FollowOption = False,
@@ -225,7 +216,7 @@ def inbox(
         pathcast net inbox --at bern --follow
         pathcast net inbox --at bern --after 35:1234567
     """
-    return asyncio.run(print_own_inbox(brokers_of(reach), delivery_row, after, follow, settle))
+    return await print_own_inbox(brokers_of(reach), delivery_row, after, follow, settle)
 
 
 def delivery_row(body: bytes) -> dict[str, Any]:
@@ -238,7 +229,7 @@ def delivery_row(body: bytes) -> dict[str, Any]:
         Moved,
         Undecided,
     )
-    from pathcast.transport.broker import DELIVERIES
+    from pathcast.transport.broker_requests import DELIVERIES
 
     told = DELIVERIES.decode(body)
     match told:

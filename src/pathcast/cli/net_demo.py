@@ -28,6 +28,7 @@ from pathcast.cli.local_processes import (
     until,
     until_ended,
 )
+from pathcast.engine import carried_mode
 from pathcast.model import DeliverMode, Subscription
 from pathcast.registry import Registry
 from pathcast.workload import (
@@ -203,7 +204,7 @@ async def _deliveries(
 
 async def _register_sources(network: LocalNetwork) -> None:
     from pathcast.overlay.messages import SourceEntry
-    from pathcast.transport.broker import RegisterSourceRequest
+    from pathcast.transport.broker_requests import RegisterSourceRequest
 
     for domain, root in ROOTS.items():
         async with network.operator(root) as client:
@@ -215,14 +216,14 @@ async def _subscribe(network: LocalNetwork, name: str, rows: Sequence[Subscripti
 
     async with network.operator(name) as client:
         refused = await client.subscribe_many(
-            (each.id, DeliveryProfile(each.query, each.deliver)) for each in rows
+            (each.id, DeliveryProfile(each.query, carried_mode(each.deliver))) for each in rows
         )
     for id, (code, sentence) in refused.items():
         say_warning(f"{id}: {code}: {sentence}")
 
 
 async def _publish(network: LocalNetwork, stream: Sequence[DemoMessage]) -> None:
-    from pathcast.transport.broker import PublishRequest
+    from pathcast.transport.broker_requests import PublishRequest
 
     async with contextlib.AsyncExitStack() as stack:
         clients: dict[str, BrokerClient] = {
@@ -248,7 +249,7 @@ class _Reader:
     async def read(self) -> None:
         """Takes what comes, until it is cancelled."""
         from pathcast.overlay.deliveries import OPERATOR, InboxDelivery, InForce
-        from pathcast.transport.broker import DELIVERIES
+        from pathcast.transport.broker_requests import DELIVERIES
 
         async for told in self._network.followed(self._name, DELIVERIES):
             if isinstance(told, InboxDelivery):

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import AsyncIterator, Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -12,7 +11,7 @@ import typer
 from pathcast.cli.console import guarded, say, say_error, write_json_line
 from pathcast.cli.exits import EXIT_CODES_HELP, ExitCode
 from pathcast.cli.net_client import brokers_of, root_of
-from pathcast.cli.reach import CallOptions, Reached, with_reach
+from pathcast.cli.reach import CallOptions, with_reach
 from pathcast.errors import ConfigError
 
 if TYPE_CHECKING:
@@ -41,18 +40,15 @@ def add_sources(app: typer.Typer) -> None:
     app.command("withdraw-source", epilog=EXIT_CODES_HELP)(guarded(with_reach(withdraw)))
 
 
-def sources(reach: CallOptions) -> ExitCode:
+async def sources(reach: CallOptions) -> ExitCode:
     """List the sources of the network, a line of JSON for each.
 
     A line has the source's id, its root broker, where its messages are
     published, the number and length of its schema, and whether its messages
     are validated. The client needs the role publish.
     """
-    return asyncio.run(_sources(brokers_of(reach)))
-
-
-async def _sources(brokers: Reached) -> ExitCode:
-    from pathcast.transport.broker import ListSources
+    brokers = brokers_of(reach)
+    from pathcast.transport.broker_requests import ListSources
 
     async with brokers.connect() as client:
         async for row in all_rows(client, ListSources):
@@ -70,7 +66,7 @@ async def _sources(brokers: Reached) -> ExitCode:
 
 async def all_rows(client: BrokerClient, ask: Callable[[str], object]) -> AsyncIterator[Any]:
     """All rows of a list that a broker gives in parts."""
-    from pathcast.transport.broker import SourcesListed, SubscriptionsListed
+    from pathcast.transport.broker_requests import SourcesListed, SubscriptionsListed
 
     after: str | None = ""
     while after is not None:
@@ -81,16 +77,13 @@ async def all_rows(client: BrokerClient, ask: Callable[[str], object]) -> AsyncI
         after = listed.more_after or None
 
 
-def interests(reach: CallOptions) -> ExitCode:
+async def interests(reach: CallOptions) -> ExitCode:
     """List the subscriptions of a client at a broker, a line of JSON for each.
 
     A line has the name that deliveries give, which the client's own name begins.
     """
-    return asyncio.run(_interests(brokers_of(reach)))
-
-
-async def _interests(brokers: Reached) -> ExitCode:
-    from pathcast.transport.broker import ListSubscriptions
+    brokers = brokers_of(reach)
+    from pathcast.transport.broker_requests import ListSubscriptions
 
     async with brokers.connect() as client:
         async for row in all_rows(client, ListSubscriptions):
@@ -109,7 +102,7 @@ async def _interests(brokers: Reached) -> ExitCode:
     return ExitCode.OK
 
 
-def register(
+async def register(
     source: SourceArgument,
     reach: CallOptions,
     schema: SchemaOption = None,
@@ -123,28 +116,10 @@ def register(
 
         pathcast net register-source orders --schema orders.dtd --validate --at basel
     """
-    return asyncio.run(_register(brokers_of(reach), source, schema, bool(validate)))
-
-
-def read_schema(path: Path | None) -> str:
-    """The text of a schema; empty for none.
-
-    Raises:
-        ConfigError: The file is not UTF-8.
-        OSError: The file cannot be read.
-    """
-    try:
-        return "" if path is None else path.read_text(encoding="utf-8")
-    except UnicodeDecodeError as error:
-        raise ConfigError("config.invalid", key="--schema", reason=f"{path}: {error}") from error
-
-
-async def _register(
-    brokers: Reached, source: str, schema: Path | None, validated: bool
-) -> ExitCode:
+    brokers, validated = brokers_of(reach), bool(validate)
     from pathcast.overlay.messages import TEXT_MAX, SourceEntry
     from pathcast.overlay.schemas import check_schema
-    from pathcast.transport.broker import FindSource, RegisterSourceRequest, SourceFound
+    from pathcast.transport.broker_requests import FindSource, RegisterSourceRequest, SourceFound
 
     text = read_schema(schema)
     if len(text) > TEXT_MAX:
@@ -163,14 +138,24 @@ async def _register(
     return ExitCode.OK
 
 
-def withdraw(source: SourceArgument, reach: CallOptions) -> ExitCode:
+def read_schema(path: Path | None) -> str:
+    """The text of a schema; empty for none.
+
+    Raises:
+        ConfigError: The file is not UTF-8.
+        OSError: The file cannot be read.
+    """
+    try:
+        return "" if path is None else path.read_text(encoding="utf-8")
+    except UnicodeDecodeError as error:
+        raise ConfigError("config.invalid", key="--schema", reason=f"{path}: {error}") from error
+
+
+async def withdraw(source: SourceArgument, reach: CallOptions) -> ExitCode:
     """Withdraw a source from the network: nothing is published for it from now on."""
-    return asyncio.run(_withdraw(brokers_of(reach), source))
-
-
-async def _withdraw(brokers: Reached, source: str) -> ExitCode:
+    brokers = brokers_of(reach)
     from pathcast.overlay.messages import SourceEntry
-    from pathcast.transport.broker import RegisterSourceRequest
+    from pathcast.transport.broker_requests import RegisterSourceRequest
 
     async with brokers.connect() as client:
         if await root_of(client, source) is None:

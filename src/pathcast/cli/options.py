@@ -79,6 +79,18 @@ LanguageOption = Annotated[
         show_default=False,
     ),
 ]
+ValuesOption = Annotated[
+    Path | None,
+    typer.Option(
+        "--values",
+        metavar="FOLDER",
+        exists=True,
+        file_okay=False,
+        help='Where the lists are that queries name: values-of("FILE") stands for the lines of a '
+        "file below this folder.",
+        show_default=False,
+    ),
+]
 StepOption = Annotated[
     list[str] | None,
     typer.Option(

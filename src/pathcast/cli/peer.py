@@ -21,7 +21,7 @@ from pathcast.cli.reach import CallOptions, with_reach
 from pathcast.errors import ConfigError
 
 if TYPE_CHECKING:
-    from pathcast.transport.local_ring import LocalRing
+    pass
 
 
 def build_peer() -> typer.Typer:
@@ -173,19 +173,12 @@ def kill(
     return ExitCode.OK
 
 
-def leave(
+async def leave(
     peer: Annotated[str, typer.Argument(help="Name of the peer; not one of the base.")],
     directory: DirectoryOption = RING,
 ) -> ExitCode:
     """Let a peer leave the ring: it hands its pieces over, then its process ends."""
     ring = ring_in(directory)
-    asyncio.run(_leave(ring, peer))
-    ring.stop([peer])
-    say(f"{peer} has left; pathcast peer heal starts it again")
-    return ExitCode.OK
-
-
-async def _leave(ring: LocalRing, peer: str) -> None:
     from pathcast.transport.peer import LeaveRing, PeerAccepted
 
     async with ring.operator(peer) as client:
@@ -197,6 +190,9 @@ async def _leave(ring: LocalRing, peer: str) -> None:
             each["is_member"] for each in (await client.status())["node"]["members"].values()
         ):
             await asyncio.sleep(0.1)
+    ring.stop([peer])
+    say(f"{peer} has left; pathcast peer heal starts it again")
+    return ExitCode.OK
 
 
 def heal(directory: DirectoryOption = RING) -> ExitCode:

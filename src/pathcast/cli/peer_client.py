@@ -6,7 +6,6 @@ peers elsewhere (`reach`).
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Final
@@ -67,7 +66,7 @@ def peers_of(reach: CallOptions) -> Reached:
     return reached(reach, "peers", CODEC, ring_in, RING)
 
 
-def subscribe(
+async def subscribe(
     id: IdArgument,
     query: Annotated[
         str, typer.Argument(metavar="QUERY", help="XPath, or @FILE for the one in FILE.")
@@ -88,10 +87,7 @@ def subscribe(
     if asked.language == "xquery":
         reason = "a ring reads XPath 1.0 only; net subscribe takes XQuery"
         raise ConfigError("config.invalid", key=query, reason=reason)
-    return asyncio.run(_subscribe(peers_of(reach), id, asked.query))
-
-
-async def _subscribe(peers: Reached, id: str, query: str) -> ExitCode:
+    peers = peers_of(reach)
     from pathcast.dht.subscriptions import Subscribed
     from pathcast.transport.peer import TOLD, PeerAccepted, Register, StandingQuery
     from pathcast.transport.security import own_id
@@ -99,11 +95,11 @@ async def _subscribe(peers: Reached, id: str, query: str) -> ExitCode:
     name = peers.client
     async with peers.connect() as client:
         after = await last_position(client, name)
-        answer = await client.ask(Register((StandingQuery(id, query),)))
+        answer = await client.ask(Register((StandingQuery(id, asked.query),)))
         assert isinstance(answer, PeerAccepted)
         if say_refused(answer.refused) is ExitCode.REFUSED:
             return ExitCode.REFUSED
-        say_warnings(id, query, "xpath1")
+        say_warnings(id, asked.query, "xpath1")
         if await until_told(
             client, name, after, lambda body: TOLD.decode(body) == Subscribed(own_id(name, id))
         ):
@@ -113,15 +109,15 @@ async def _subscribe(peers: Reached, id: str, query: str) -> ExitCode:
     return ExitCode.REFUSED
 
 
-def unsubscribe(id: IdArgument, reach: CallOptions) -> ExitCode:
+async def unsubscribe(id: IdArgument, reach: CallOptions) -> ExitCode:
     """Take a query out; nothing is told of it from now on."""
     nodes = peers_of(reach)
     from pathcast.transport.peer import Withdraw
 
-    return asyncio.run(withdraw(nodes, Withdraw((id,))))
+    return await withdraw(nodes, Withdraw((id,)))
 
 
-def publish(
+async def publish(
     messages: MessagesArgument,
     reach: CallOptions,
 ) -> ExitCode:
@@ -133,10 +129,7 @@ def publish(
         pathcast peer publish orders/ --at p05
         pathcast peer inbox --at p05
     """
-    return asyncio.run(_publish(peers_of(reach), messages))
-
-
-async def _publish(peers: Reached, names: list[str]) -> ExitCode:
+    peers = peers_of(reach)
     from pathcast.transport.peer import PeerAccepted, PeerPublish
 
     async with peers.connect() as client:
@@ -146,10 +139,10 @@ async def _publish(peers: Reached, names: list[str]) -> ExitCode:
             told = [each for each in answers if isinstance(each, PeerAccepted)]
             return {id: sentence for each in told for id, _, sentence in each.refused}
 
-        return await publish_files(names, Limits(), send)
+        return await publish_files(messages, Limits(), send)
 
 
-def inbox(
+async def inbox(
     reach: CallOptions,
     after: AfterOption = "0",
     follow: FollowOption = False,
@@ -162,7 +155,7 @@ def inbox(
 
         pathcast peer inbox --at p04 --follow
     """
-    return asyncio.run(print_own_inbox(peers_of(reach), _told, after, follow, settle))
+    return await print_own_inbox(peers_of(reach), _told, after, follow, settle)
 
 
 def _told(body: bytes) -> dict[str, Any]:

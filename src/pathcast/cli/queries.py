@@ -30,6 +30,7 @@ from pathcast.cli.options import (
 )
 from pathcast.cli.query_file import rows_of
 from pathcast.limits import Limits
+from pathcast.registry import rows_with_values
 from pathcast.registry.subscription_engines import LastValid, SubscriptionEngines, TakenRows
 from pathcast.registry.subscription_files import SUFFIX
 from pathcast.registry.subscription_rows import (
@@ -100,6 +101,7 @@ def read_queries(
     namespace: list[str] | None = None,
     limit: list[str] | None = None,
     language: LanguageChoice | None = None,
+    values: Path | None = None,
 ) -> QuerySource:
     """The queries at a path.
 
@@ -108,6 +110,7 @@ def read_queries(
         namespace: `--namespace`.
         limit: `--limit`.
         language: `--language`, over that of a pipeline.
+        values: `--values`, likewise.
 
     Raises:
         ConfigError: An option or a setting cannot be used, or a table cannot be read.
@@ -123,8 +126,10 @@ def read_queries(
             from pathcast.spark.subscription_places import place_of
         settings = load_settings(path)
         wanted = settings.subscriptions
-        if chosen is not None:
-            wanted = wanted.model_copy(update={"language": chosen})
+        given_over = {"language": chosen, "values": values}
+        wanted = wanted.model_copy(
+            update={key: value for key, value in given_over.items() if value is not None}
+        )
         with closing(place_of(wanted)) as place:
             name, rows = place.name, place.rows(wanted.deliver)
         return QuerySource(
@@ -140,6 +145,7 @@ def read_queries(
     else:
         rows, has_subscribers = rows_of(read_bytes(path), path, chosen)
     limits = read_limits(limit)
+    rows = rows_with_values(rows, values)
     return QuerySource(str(path), rows, given, limits, has_subscribers)
 
 

@@ -6,9 +6,9 @@ nodes of the service are, a context says (`[[registry]]`), or `--registry HOST:P
 
 from __future__ import annotations
 
-import asyncio
-from collections.abc import Awaitable, Callable
-from typing import TYPE_CHECKING, Annotated, Final
+import contextlib
+from collections.abc import AsyncIterator, Callable, Coroutine
+from typing import TYPE_CHECKING, Annotated, Any, Final
 
 import typer
 
@@ -19,6 +19,7 @@ from pathcast.cli.net_sources import SchemaOption, ValidateOption, read_schema
 from pathcast.cli.options import LabelOption, LanguageOption, StepOption, read_labels
 from pathcast.cli.reach import CallOptions, with_reach
 from pathcast.cli.transform import QueryArgument, read_query
+from pathcast.engine import carried_mode
 from pathcast.errors import ConfigError
 
 if TYPE_CHECKING:
@@ -49,7 +50,7 @@ BytesOption = Annotated[
 
 def add_clients(app: typer.Typer) -> None:
     """The commands of sources and users."""
-    commands: dict[str, Callable[..., ExitCode]] = {
+    commands: dict[str, Callable[..., Coroutine[Any, Any, ExitCode]]] = {
         "register-source": register_source,
         "update-source": update_source,
         "register-interest": register_interest,
@@ -62,12 +63,12 @@ def add_clients(app: typer.Typer) -> None:
         app.command(name, epilog=EXIT_CODES_HELP)(guarded(with_reach(command)))
 
 
-def _call(reach: CallOptions, ask: Callable[[RegistrationClient], Awaitable[None]]) -> ExitCode:
-    """Asks the service that options name.
+@contextlib.asynccontextmanager
+async def _registrant(reach: CallOptions) -> AsyncIterator[RegistrationClient]:
+    """A client of the service that options name.
 
     Raises:
         ConfigError: They name none, or cannot be used.
-        PathcastError: As `ask`.
     """
     with extra("net", "pathcast registry"):
         from pathcast.transport.grpc_streams import Address
@@ -79,16 +80,11 @@ def _call(reach: CallOptions, ask: Callable[[RegistrationClient], Awaitable[None
     service = list(reach.addresses("registry", context).values())
     client = context.client
     broker = Address("", "", client.secret, client.certificates, client.allow_plain)
-
-    async def main() -> None:
-        async with RegistrationClient(client.name, service, broker) as registrant:
-            await ask(registrant)
-
-    asyncio.run(main())
-    return ExitCode.OK
+    async with RegistrationClient(client.name, service, broker) as registrant:
+        yield registrant
 
 
-def register_source(
+async def register_source(
     reach: CallOptions,
     location: Location = "",
     schema: SchemaOption = None,
@@ -107,7 +103,7 @@ def register_source(
     """
     text = read_schema(schema)
 
-    async def ask(client: RegistrationClient) -> None:
+    async with _registrant(reach) as client:
         made = await client.register_source(
             location,
             text,
@@ -117,11 +113,10 @@ def register_source(
             seconds=ANSWER_SECONDS,
         )
         write_json_line({"source": made.source, "root": made.root, "address": made.address})
+    return ExitCode.OK
 
-    return _call(reach, ask)
 
-
-def update_source(
+async def update_source(
     source: SourceArgument,
     reach: CallOptions,
     schema: SchemaOption = None,
@@ -134,7 +129,7 @@ def update_source(
         raise typer.BadParameter("give --schema, --validate, --rate or --bytes")
     text = None if schema is None else read_schema(schema)
 
-    async def ask(client: RegistrationClient) -> None:
+    async with _registrant(reach) as client:
         number = await client.update_source(
             source,
             schema=text,
@@ -144,11 +139,10 @@ def update_source(
             seconds=ANSWER_SECONDS,
         )
         say(f"{source} is updated; its schema has number {number}")
+    return ExitCode.OK
 
-    return _call(reach, ask)
 
-
-def register_interest(
+async def register_interest(
     query: QueryArgument,
     reach: CallOptions,
     deliver: DeliverOption = None,
@@ -167,10 +161,10 @@ def register_interest(
     asked = read_query(query, step, language)
     labels = read_labels(label)
 
-    async def ask(client: RegistrationClient) -> None:
+    async with _registrant(reach) as client:
         made = await client.register_interest(
             asked.query,
-            deliver=asked.deliver if deliver is None else deliver.value,
+            deliver=carried_mode(asked.deliver) if deliver is None else deliver.value,
             location=location,
             labels=labels,
             steps=asked.steps,
@@ -178,11 +172,10 @@ def register_interest(
             seconds=ANSWER_SECONDS,
         )
         write_json_line({"interest": made.profile, "host": made.host, "address": made.address})
+    return ExitCode.OK
 
-    return _call(reach, ask)
 
-
-def change_interest(
+async def change_interest(
     interest: InterestArgument,
     query: QueryArgument,
     reach: CallOptions,
@@ -201,11 +194,11 @@ def change_interest(
     asked = read_query(query, step, language)
     labels = read_labels(label)
 
-    async def ask(client: RegistrationClient) -> None:
+    async with _registrant(reach) as client:
         await client.change_interest(
             interest,
             asked.query,
-            deliver=asked.deliver if deliver is None else deliver.value,
+            deliver=carried_mode(asked.deliver) if deliver is None else deliver.value,
             labels=labels,
             paused=pause,
             steps=asked.steps,
@@ -213,34 +206,29 @@ def change_interest(
             seconds=ANSWER_SECONDS,
         )
         say(f"{interest} is changed")
+    return ExitCode.OK
 
-    return _call(reach, ask)
 
-
-def delete_interest(interest: InterestArgument, reach: CallOptions) -> ExitCode:
+async def delete_interest(interest: InterestArgument, reach: CallOptions) -> ExitCode:
     """Delete an interest; nothing is delivered for it from now on."""
-
-    async def ask(client: RegistrationClient) -> None:
+    async with _registrant(reach) as client:
         await client.delete_interest(interest, ANSWER_SECONDS)
         say(f"{interest} is deleted")
+    return ExitCode.OK
 
-    return _call(reach, ask)
 
-
-def locate(
+async def locate(
     id: Annotated[str, typer.Argument(metavar="ID", help="Of a source or an interest.")],
     reach: CallOptions,
 ) -> ExitCode:
     """Print which broker serves a source or an interest of the client now, as JSON."""
-
-    async def ask(client: RegistrationClient) -> None:
+    async with _registrant(reach) as client:
         found = await client.locate(id, ANSWER_SECONDS)
         write_json_line({"id": found.id, "broker": found.broker, "address": found.address})
+    return ExitCode.OK
 
-    return _call(reach, ask)
 
-
-def complete_interest(
+async def complete_interest(
     interest: Annotated[
         str, typer.Argument(metavar="XPATH", help="An interest, up to where it is written.")
     ],
@@ -257,11 +245,9 @@ def complete_interest(
         pathcast registry complete '//order[item/@s'
         pathcast registry complete "//order[@state = '"
     """
-
-    async def ask(client: RegistrationClient) -> None:
+    async with _registrant(reach) as client:
         found = await client.complete(interest, seconds=ANSWER_SECONDS)
         for each in found.proposals:
             text = interest[: found.offset] + each.text
             write_json_line({"interest": text, "kind": each.kind})
-
-    return _call(reach, ask)
+    return ExitCode.OK

@@ -276,7 +276,7 @@ class _Run:
 
     async def _read(self, user: str, at: str) -> None:
         from pathcast.overlay.deliveries import InboxDelivery
-        from pathcast.transport.broker import DELIVERIES
+        from pathcast.transport.broker_requests import DELIVERIES
         from pathcast.transport.client import followed
 
         async for group in followed(lambda: self._network.client(at, _user(user)), _user(user)):

@@ -53,6 +53,7 @@ from pathcast.cli.sub_store import (
     unknown,
 )
 from pathcast.cli.transform import QueryArgument, read_query
+from pathcast.engine import carried_mode
 from pathcast.errors import ConfigError, PathcastError
 from pathcast.query import CostClass, compile_subscription
 from pathcast.registry import Registry
@@ -125,7 +126,7 @@ def add(
         id or uuid.uuid4().hex,
         owner,
         asked.query,
-        asked.deliver if deliver is None else deliver.value,
+        carried_mode(asked.deliver) if deliver is None else deliver.value,
         read_namespaces(namespace),
         read_labels(label),
         steps=asked.steps,

@@ -14,6 +14,7 @@ from pathcast.cli.exits import ExitCode
 from pathcast.cli.options import (
     LanguageOption,
     NamespaceOption,
+    ValuesOption,
     read_language,
     read_namespaces,
 )
@@ -31,8 +32,10 @@ from pathcast.cli.sub_store import (
     found_in,
     take_up,
 )
+from pathcast.engine import carried_mode
 from pathcast.errors import ConfigError
 from pathcast.model import Subscription
+from pathcast.registry import rows_with_values
 from pathcast.registry.delimited import TextPlace, read_text
 from pathcast.registry.subscription_rows import (
     RejectedSubscription,
@@ -66,6 +69,7 @@ def import_file(
     ] = False,
     namespace: NamespaceOption = None,
     language: LanguageOption = None,
+    values: ValuesOption = None,
     dear: DearOption = Dear.WARN,
     new: NewOption = False,
 ) -> ExitCode:
@@ -87,7 +91,8 @@ def import_file(
         if file.suffix == RECORDS_SUFFIX:
             found = _of_records(file)
         else:
-            found = _of_rows(read_rows(file, "fragment", read_language(language)), kept, bound)
+            read = read_rows(file, "fragment", read_language(language))
+            found = _of_rows(rows_with_values(read, values), kept, bound)
         profiles, places, rejected = _once(found, kept)
         taken = take_up(profiles, places, dear)
         rejected += taken.rejected
@@ -138,7 +143,7 @@ def _of_rows(
             row.id,
             row.subscriber,
             row.query,
-            row.deliver,
+            carried_mode(row.deliver),
             bound,
             steps=row.steps,
             language=row.language,

@@ -11,8 +11,6 @@ from pathcast.dht.courier import Courier
 from pathcast.dht.messages import Reply
 from pathcast.dht.piece_messages import Indexed, IndexQuery, NotIndexed, RemoveQuery
 
-__all__ = ["Acknowledging"]
-
 
 class Acknowledging:
     """Passes queries on from peer to peer, and tells their subscribers.

@@ -25,8 +25,6 @@ from typing import Generic, TypeVar
 
 from pathcast.dht.identifiers import CIRCLE
 
-__all__ = ["Arcs"]
-
 Value = TypeVar("Value")
 
 

@@ -35,8 +35,6 @@ from pathcast.dht.messages import (
 )
 from pathcast.protocol import Cancel, Effect, Send, Wake
 
-__all__ = ["Asking", "LifeAsking", "Questions", "Then"]
-
 Then = Callable[[Reply | None], None]
 """Gets the answer, or None of a dead member."""
 

@@ -18,8 +18,6 @@ from pathcast.dht.asking import Questions
 from pathcast.dht.messages import CopiesHeld, Copy, Fetch, Held, Known, Member, Reply, RingRecord
 from pathcast.protocol import grouped
 
-__all__ = ["Batches", "Taken", "held_records", "in_batches", "record_size"]
-
 Item = TypeVar("Item")
 _COUNT = 256
 _BYTES = 1_000_000

@@ -17,8 +17,6 @@ from pathcast.dht.piece_messages import PieceQuestion, SingleQuestion
 from pathcast.dht.substrate import Asked, Location, Substrate
 from pathcast.protocol import Cancel, Wake
 
-__all__ = ["Courier"]
-
 _TIMER = "state "
 
 

@@ -26,8 +26,6 @@ from collections.abc import Iterable
 
 from pathcast.dht.piece_messages import Visit
 
-__all__ = ["Ledger"]
-
 
 class Ledger:
     """Credits of one execution.

@@ -62,8 +62,6 @@ from pathcast.dht.messages import (
 from pathcast.dht.ring import Ring
 from pathcast.dht.walking import GoOn, walk
 
-__all__ = ["Custodian", "Holdings"]
-
 Arc = tuple[int, int]
 
 

@@ -12,8 +12,6 @@ from typing import TypeAlias
 from pathcast.model import Query
 from pathcast.registry import Registry
 
-__all__ = ["Asked", "CandidateIndex"]
-
 Asked: TypeAlias = tuple[str, tuple[tuple[str, str], ...]]
 """A query and its prefixes."""
 

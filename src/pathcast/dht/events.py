@@ -38,8 +38,6 @@ from pathcast.dht.piece_records import Reads
 from pathcast.errors import PeerError
 from pathcast.message import ExpandedName, MessageTree
 
-__all__ = ["ELEMENTS_MAX", "EventTree", "Events"]
-
 ELEMENTS_MAX = 1_000_000
 """Elements of a message that travels."""
 

@@ -67,8 +67,6 @@ from pathcast.dht.substrate import CLOCK_RATES, Asked, Substrate
 from pathcast.limits import Limits
 from pathcast.protocol import Effect
 
-__all__ = ["FilteringPeer", "FilteringSettings"]
-
 
 @dataclass(frozen=True, slots=True)
 class FilteringSettings:

@@ -4,7 +4,7 @@
 from there. A final `//.` is the epsilon-transition alone.
 
 Example:
-    >>> fragment(Axis.DESCENDANT, Name("", "msrp"))
+    >>> fragment(PathAxis.DESCENDANT, Name("", "msrp"))
     (None, ('', 'msrp'))
 
 It makes no states; the combined NFA does.
@@ -17,7 +17,7 @@ from __future__ import annotations
 
 from typing import Final, TypeAlias
 
-from pathcast.query import AnyIn, AnyName, AnyNamespace, Axis, Name, NameTest
+from pathcast.query import AnyIn, AnyName, AnyNamespace, Name, NameTest, PathAxis
 
 Symbol: TypeAlias = tuple[str | None, str | None] | None
 """Label of a transition: namespace URI and local name, each None where the test leaves it open."""
@@ -26,14 +26,14 @@ EPSILON: Final[Symbol] = None
 """The transition that needs no input."""
 
 
-def fragment(axis: Axis, test: NameTest) -> tuple[Symbol, ...]:
+def fragment(axis: PathAxis, test: NameTest) -> tuple[Symbol, ...]:
     """The transitions of a location step, in order."""
     match axis:
-        case Axis.CHILD:
+        case PathAxis.CHILD:
             return (symbol_of(test),)
-        case Axis.DESCENDANT:
+        case PathAxis.DESCENDANT:
             return (EPSILON, symbol_of(test))
-        case Axis.DESCENDANT_OR_SELF:
+        case PathAxis.DESCENDANT_OR_SELF:
             return (EPSILON,)
 
 

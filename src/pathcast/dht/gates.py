@@ -22,8 +22,6 @@ from typing import TypeAlias
 from pathcast.dht.fragment import Symbol, fragment
 from pathcast.query import CompiledQuery, steps_of
 
-__all__ = ["LinearGate", "Path", "gates_of"]
-
 Path: TypeAlias = tuple[Symbol, ...]
 """A state: the labels that lead to it from the start state."""
 

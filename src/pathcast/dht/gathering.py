@@ -24,8 +24,6 @@ from pathcast.dht.batches import in_batches
 from pathcast.dht.messages import Later, Member, Replies, Reply, SingleReply
 from pathcast.dht.piece_messages import IndexQuery, Ran, RunPieces, SingleQuestion, Together
 
-__all__ = ["Gathering", "answer_together"]
-
 Do = Callable[[SingleQuestion, Callable[[Reply], None]], None]
 _Asked = tuple[SingleQuestion, Then]
 

@@ -25,8 +25,6 @@ from pathcast.dht.messages import Answer, Ask
 from pathcast.errors import PeerError
 from pathcast.protocol import Cancel, Effect, Forget, Node, Save, Send, Wake
 
-__all__ = ["Hosted", "PeerHost", "disk_of", "host_of", "virtual_names"]
-
 
 class Hosted(msgspec.Struct, frozen=True, array_like=True, tag=True):
     """A message between two members, as it travels between their hosts."""

@@ -33,19 +33,6 @@ from typing import Final
 from pathcast.dht.fragment import EPSILON, Symbol
 from pathcast.errors import PeerError
 
-__all__ = [
-    "BIN",
-    "BITS",
-    "CIRCLE",
-    "identifier",
-    "is_between",
-    "is_in_range",
-    "label_of",
-    "label_text",
-    "state_key",
-    "state_path",
-]
-
 BITS: Final = 160
 CIRCLE: Final = 1 << BITS
 BIN: Final = "#"

@@ -23,8 +23,6 @@ from pathcast.dht.identifiers import is_in_range
 from pathcast.dht.messages import Member
 from pathcast.dht.ring import Found
 
-__all__ = ["KnownOwners"]
-
 _OWNERS_MAX = 4096
 
 

@@ -23,8 +23,6 @@ from pathcast.dht.piece_records import START_PIECE, Entry
 from pathcast.dht.publication_memory import RememberedPublication
 from pathcast.query import compile_query
 
-__all__ = ["Matching"]
-
 _TRIES = 20
 _AGAIN_SECONDS = 0.05
 

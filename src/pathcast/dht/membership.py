@@ -48,8 +48,6 @@ from pathcast.dht.messages import (
 )
 from pathcast.dht.substrate import CLOCK_RATES
 
-__all__ = ["Membership"]
-
 _EXPELLED_MAX = 65_536
 _CALM_LEASES = 4
 """So many leases after one of the base was away nobody is expelled: when a split is healed, some

@@ -58,8 +58,6 @@ from pathcast.dht.surplus import Surplus
 from pathcast.errors import PeerError
 from pathcast.protocol import Deliver, Effect, Send, Wake
 
-__all__ = ["RequestOutcome", "RingPeer", "Settings"]
-
 _TICK = "tick"
 _RETRY = "retry "
 _ATTEMPTS = 40

@@ -38,8 +38,6 @@ from pathcast.dht.piece_records import (
 )
 from pathcast.dht.piece_store import PieceStore
 
-__all__ = ["Cutting", "PieceSettings", "part_of"]
-
 _TOP_PART: Final = 1 / 8
 """What costs more than this part of the start state's piece is not cut off as a whole."""
 

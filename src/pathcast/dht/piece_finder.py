@@ -27,8 +27,6 @@ from pathcast.dht.piece_records import PieceRecord, bin_state, covering
 from pathcast.engine import PathFinder
 from pathcast.message import ExpandedName
 
-__all__ = ["PieceFinder"]
-
 _STALE_MIN = 100
 _DOCUMENT = ("", "")
 """No element has this name."""

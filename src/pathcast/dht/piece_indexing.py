@@ -42,8 +42,6 @@ from pathcast.dht.piece_store import PieceStore
 from pathcast.dht.recent import Recent
 from pathcast.dht.substrate import Substrate
 
-__all__ = ["PieceIndexing"]
-
 Answer = Callable[[Reply], None]
 _LOST_MAX = 64
 _TAKEN_MAX = 20_000

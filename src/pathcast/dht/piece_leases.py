@@ -20,8 +20,6 @@ from pathcast.dht.piece_messages import FetchPiece
 from pathcast.dht.piece_records import PieceRecord, decoded_piece
 from pathcast.dht.recent import Recent
 
-__all__ = ["PieceLeases"]
-
 _KEPT_SECONDS: Final = 60.0
 _KEPT_MAX: Final = 64
 

@@ -18,30 +18,6 @@ from msgspec import Meta
 from pathcast.dht.events import ELEMENTS_MAX, Events
 from pathcast.dht.piece_records import START_PIECE, Entry, PieceRecord
 
-__all__ = [
-    "AskWork",
-    "Body",
-    "Elements",
-    "FetchBody",
-    "FetchPiece",
-    "IndexQuery",
-    "Indexed",
-    "IsOpen",
-    "Lost",
-    "Match",
-    "NotIndexed",
-    "PieceQuestion",
-    "Problem",
-    "Ran",
-    "Relink",
-    "RemoveQuery",
-    "RunPieces",
-    "SingleQuestion",
-    "TakePiece",
-    "Together",
-    "Visit",
-]
-
 Place = Annotated[bytes, Meta(min_length=20, max_length=20)]
 Short = Annotated[str, Meta(max_length=256)]
 StateKey = Annotated[str, Meta(max_length=65_536)]

@@ -22,8 +22,6 @@ from pathcast.dht.piece_messages import Problem, RunPieces, Visit
 from pathcast.dht.piece_records import NOTHING, START_PIECE, PieceRecord, covering
 from pathcast.dht.piece_running import Entered, PieceEntering
 
-__all__ = ["Execution", "PieceWay"]
-
 _NO_EVENTS = Events((), (), (), (), ())
 
 

@@ -44,28 +44,6 @@ from msgspec.structs import replace
 from pathcast.dht.identifiers import BIN
 from pathcast.errors import PeerError
 
-__all__ = [
-    "NOTHING",
-    "START_PIECE",
-    "Entry",
-    "PieceLink",
-    "PieceRecord",
-    "Reads",
-    "bin_state",
-    "covering",
-    "decoded_piece",
-    "encoded_piece",
-    "is_smallest_bin",
-    "joined",
-    "moved",
-    "prefixes",
-    "read_behind",
-    "with_entry",
-    "with_link_to",
-    "with_passed",
-    "without_entry",
-]
-
 START_PIECE: Final = "start"
 """The key of the start state, and the name of the piece that it is in."""
 

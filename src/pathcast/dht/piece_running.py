@@ -41,8 +41,6 @@ from pathcast.dht.publication_memory import PublicationMemory, RememberedPublica
 from pathcast.dht.substrate import Substrate
 from pathcast.errors import PeerError
 
-__all__ = ["Entered", "PieceEntering", "PieceRunning", "checked_visits"]
-
 _FINDERS_MAX = 1_000
 
 

@@ -35,8 +35,6 @@ from pathcast.dht.piece_messages import AskWork
 from pathcast.dht.recent import Recent
 from pathcast.dht.substrate import Location, Substrate
 
-__all__ = ["CANDIDATES", "PUBLICATION", "SHARERS_MAX", "KnownSharers", "PieceSharing"]
-
 _WINDOW_SECONDS: Final = 5.0
 _QUIET_WINDOWS: Final = 12
 SHARERS_MAX: Final = 64

@@ -11,8 +11,6 @@ from pathcast.dht.messages import RECORD_MAX, Value
 from pathcast.dht.piece_records import PieceRecord, decoded_piece, encoded_piece
 from pathcast.dht.substrate import Substrate
 
-__all__ = ["PieceStore"]
-
 _TRIES = 20
 _CHANGES_MAX = 500
 """Changes of one write: others, and what has to come first, are not behind thousands."""

@@ -18,8 +18,6 @@ from dataclasses import dataclass, field
 from pathcast.dht.piece_messages import Problem, Ran, Visit
 from pathcast.dht.recent import Recent
 
-__all__ = ["AGE_SECONDS", "PublicationMemory", "RememberedPublication"]
-
 _PUBLICATIONS_MAX = 4096
 AGE_SECONDS = 600.0
 """No visit of a publication is asked for so long after its first."""

@@ -24,8 +24,6 @@ from pathcast.kernel import parse
 from pathcast.limits import Limits
 from pathcast.protocol import Deliver, Effect
 
-__all__ = ["PublicationOutcome", "Publishing"]
-
 START = Visit("start", 0)
 """The visit that every execution begins with."""
 

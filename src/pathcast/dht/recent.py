@@ -19,8 +19,6 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Generic, TypeVar
 
-__all__ = ["Recent"]
-
 Key = TypeVar("Key")
 Value = TypeVar("Value")
 

@@ -69,8 +69,6 @@ from pathcast.dht.messages import (
     to_wire,
 )
 
-__all__ = ["Neighbourhood", "RecordStore"]
-
 Answered = TypeVar("Answered")
 _VERSIONS_BITS = 32
 """Versions of a key in one custody; above them stands the number of the custody."""

@@ -34,8 +34,6 @@ from pathcast.dht.ring import Ring
 from pathcast.dht.substrate import Asked
 from pathcast.dht.walking import GoOn, walk
 
-__all__ = ["Restoring"]
-
 Visit = Callable[[Member, Callable[[bool], None]], None]
 """What is done at a member; then whether it is ready."""
 

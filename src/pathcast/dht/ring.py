@@ -60,8 +60,6 @@ from pathcast.dht.messages import (
     to_wire,
 )
 
-__all__ = ["Found", "Ring"]
-
 _HOPS_MAX = 4 * BITS
 _TURNS_MAX = 8
 """Of one look-up: where the network is split, going back everywhere would find nothing."""

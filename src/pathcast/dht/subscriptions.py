@@ -42,8 +42,6 @@ from pathcast.errors import ConfigError, DuplicateQueryError, UnknownQueryError
 from pathcast.protocol import Deliver, Effect, Forget, Save
 from pathcast.query import compile_query
 
-__all__ = ["Matched", "NotAcknowledged", "PeerSubscriptions", "Subscribed", "Unsubscribed"]
-
 _KEY = "subscription "
 _MATCHES_MAX = 100_000
 _NAME_MAX = 256

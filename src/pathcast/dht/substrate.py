@@ -17,8 +17,6 @@ from pathcast.dht.messages import Member, Reply, Value
 from pathcast.dht.piece_messages import PieceQuestion
 from pathcast.protocol import Effect, Node
 
-__all__ = ["CLOCK_RATES", "Asked", "Location", "Substrate"]
-
 Asked: TypeAlias = Callable[[str, PieceQuestion, Callable[[Reply], None]], None]
 """Gets questions about pieces: the sender, the question, and the taker of the one answer."""
 

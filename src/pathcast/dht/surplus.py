@@ -25,8 +25,6 @@ from pathcast.dht.messages import Claimed, Holders, Reply
 from pathcast.dht.records import RecordStore
 from pathcast.dht.ring import Found, Ring
 
-__all__ = ["Surplus"]
-
 
 class Surplus:
     """The copies of one member that it does not hold.

@@ -15,8 +15,6 @@ from pathcast.dht.identifiers import CIRCLE
 from pathcast.dht.messages import Member
 from pathcast.dht.ring import Ring
 
-__all__ = ["GoOn", "walk"]
-
 GoOn: TypeAlias = Callable[[Iterable[Member | None]], None]
 """Goes on with the next member; gets the neighbours of the one that was visited, if it said."""
 

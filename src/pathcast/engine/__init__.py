@@ -35,7 +35,8 @@ from pathcast.engine.results import (
     QueryIds,
     QueryNumbers,
 )
-from pathcast.engine.routing import Routed, Router, RoutingStream, RoutingTable
+from pathcast.engine.routing import Router, RoutingStream, RoutingTable
+from pathcast.engine.rows import carried_mode
 from pathcast.engine.verdicts import VERDICTS_SCHEMA, Verdicts
 
 __all__ = [
@@ -56,12 +57,12 @@ __all__ = [
     "PredicateExplanation",
     "QueryIds",
     "QueryNumbers",
-    "Routed",
     "Router",
     "RoutingStream",
     "RoutingTable",
     "StepExplanation",
     "Verdicts",
+    "carried_mode",
     "gates_that_hold",
     "html_table",
 ]

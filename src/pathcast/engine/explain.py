@@ -37,8 +37,6 @@ from pathcast.limits import Limits
 from pathcast.model import MessageBytes, Query
 from pathcast.query import compile_query, read_query
 
-__all__ = ["Explanation", "explain_query"]
-
 
 def explain_query(
     query: Query,

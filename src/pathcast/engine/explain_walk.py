@@ -47,7 +47,6 @@ from pathcast.query.syntax import (
     LocationPath,
     Number,
     PathExpr,
-    Predicate,
     Step,
     UnaryExpr,
 )
@@ -333,22 +332,22 @@ class Walk:
         return found, left
 
     def _predicates(
-        self, predicates: Sequence[Predicate], lists: list[list[Node]]
+        self, predicates: Sequence[Expr], lists: list[list[Node]]
     ) -> tuple[tuple[PredicateExplanation, ...], list[Node], Failure | None]:
         """The predicates up to the one that leaves nothing; what is left; what left nothing."""
         told: list[PredicateExplanation] = []
         for predicate in predicates:
             if not any(lists):
                 break
-            left = self._filtered(predicate.expr, lists)
-            text = f"[{self._notation.expr(predicate.expr)}]"
+            left = self._filtered(predicate, lists)
+            text = f"[{self._notation.expr(predicate)}]"
             counts = _distinct(lists), _distinct(left)
             if any(left):
-                told.append(PredicateExplanation(text, predicate.expr.offset, *counts))
+                told.append(PredicateExplanation(text, predicate.offset, *counts))
                 lists = left
                 continue
             detail, failure = self._nearest(predicate, text, lists)
-            told.append(PredicateExplanation(text, predicate.expr.offset, *counts, detail))
+            told.append(PredicateExplanation(text, predicate.offset, *counts, detail))
             return tuple(told), [], failure
         nodes = sorted({node for nodes in lists for node in nodes})
         return tuple(told), nodes, None
@@ -367,11 +366,10 @@ class Walk:
     # What comes nearest.
 
     def _nearest(
-        self, predicate: Predicate, text: str, lists: list[list[Node]]
+        self, expr: Expr, text: str, lists: list[list[Node]]
     ) -> tuple[ExpressionExplanation, Failure]:
         """The node that comes nearest to passing a predicate that none passes, and why not."""
         contexts = [context for nodes in lists for context in _contexts(nodes)][:NEAREST_MAX]
-        expr = predicate.expr
         parts = _conjuncts(expr)
         for part in parts:
             self._evaluate(part, contexts)

@@ -21,7 +21,7 @@ from collections.abc import Iterator
 from dataclasses import asdict, dataclass
 from typing import Final, Literal, TypeAlias
 
-from pathcast.errors import CATALOGUE, FAMILIES, EvaluationBudgetError, Param
+from pathcast.errors import CATALOGUE, EvaluationBudgetError, Param
 
 WIDTH_MAX: Final = 60
 """Characters of a step beside which there is room for what became of it."""
@@ -239,7 +239,7 @@ class Explanation:
 def _lines(explanation: Explanation) -> Iterator[str]:
     verdict = "match" if explanation.is_match else "no match"
     if explanation.error is not None:
-        family = FAMILIES[CATALOGUE[str(explanation.error["code"])].family]
+        family = CATALOGUE[str(explanation.error["code"])].family
         is_undecided = issubclass(family, EvaluationBudgetError)
         verdict = "no verdict" if is_undecided else "the message was refused"
     yield f"{explanation.query_id}: {verdict}"

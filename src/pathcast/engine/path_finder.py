@@ -24,8 +24,6 @@ from typing import NamedTuple, NoReturn
 from pathcast.errors import NotPicklableError
 from pathcast.kernel.path_finder import KernelPathFinder
 
-__all__ = ["FoundPaths", "PathFinder"]
-
 
 class FoundPaths(NamedTuple):
     """The result of a run.

@@ -13,7 +13,7 @@ Example:
     ... ]
     >>> router = RoutingTable(entries, targets=2).router()
     >>> messages = [b"<nitf><head n='1'/><series/></nitf>", b"<series/>", b"<nitf/>", b"<nitf"]
-    >>> router.route(pa.array(messages)).targets.to_pylist()
+    >>> list(router.route(messages).lists())
     [[0, 1], [1], [], []]
 
 It does not change; where entries come and go, a new one is made.
@@ -23,10 +23,8 @@ Source: Diao, Rizvi and Franklin, VLDB 2004, section 4.2.1.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from typing import NoReturn
-
-import pyarrow as pa
 
 from pathcast.engine.matcher import matched, matcher_options
 from pathcast.engine.messages import Messages
@@ -35,40 +33,10 @@ from pathcast.errors import ConfigError, NotPicklableError
 from pathcast.kernel.matcher import KernelMatcher
 from pathcast.kernel.routing import KernelRoutingStream, KernelRoutingTable
 from pathcast.limits import Limits, StreamBounds
-from pathcast.model import CACHE_BYTES_MAX, BatchStats, RoutingEntry
+from pathcast.model import CACHE_BYTES_MAX, RoutingEntry
 
 TARGETS_MAX = 1 << 20
 """Targets of a table."""
-
-
-class Routed:
-    """The targets of the messages of a batch."""
-
-    def __init__(self, found: BatchResult) -> None:
-        self._found = found
-
-    @property
-    def targets(self) -> pa.ListArray | pa.ChunkedArray:
-        """`list<uint32>` by row, ascending; empty for a refused message, null for a missing one.
-
-        Chunked if the input was. What has not been decided within `Limits.message_steps_max`
-        counts as reached.
-        """
-        return self._found.matches
-
-    @property
-    def errors(self) -> pa.StructArray | pa.ChunkedArray:
-        """`pathcast.engine.results.ERROR_TYPE` by row; null where nothing was refused."""
-        return self._found.errors
-
-    @property
-    def stats(self) -> BatchStats:
-        """Counters of the pass; `matches` counts targets."""
-        return self._found.stats
-
-    def __iter__(self) -> Iterator[list[int]]:
-        """The targets of each message, ascending."""
-        return self._found.lists()
 
 
 class RoutingTable:
@@ -154,8 +122,11 @@ class Router:
         self._matcher = matcher
         self._limits = limits
 
-    def route(self, messages: Messages) -> Routed:
-        """The targets of every message.
+    def route(self, messages: Messages) -> BatchResult:
+        """The targets of every message, in the place of queries.
+
+        They are ascending; empty for a refused message, null for a missing one. What has not been
+        decided within `Limits.message_steps_max` counts as reached.
 
         Args:
             messages: Many, as for `Registry.match`.
@@ -165,7 +136,7 @@ class Router:
         """
         found = matched(self._matcher.match, messages, self._limits, is_live=False)
         assert isinstance(found, BatchResult), "a message by itself is not many"
-        return Routed(found)
+        return found
 
     def __reduce__(self) -> NoReturn:
         raise NotPicklableError(

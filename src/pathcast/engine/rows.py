@@ -33,7 +33,10 @@ from pathcast.errors import (
 )
 from pathcast.model import (
     DELIVER_MODES,
+    LOCAL_DELIVER_MODES,
     QUERY_LANGUAGES,
+    DeliverMode,
+    LocalDeliverMode,
     Query,
     QueryLanguage,
     RegisterReport,
@@ -283,7 +286,7 @@ def _are_usable(rows: Sequence[object]) -> bool:
     if not all(are_texts(columns[name]) for name in (*_TEXT_FIELDS[kind], _QUERY_FIELD[kind])):
         return False
     deliver = columns.get("deliver", ())
-    if not are_texts(deliver) or not set(deliver) <= set(DELIVER_MODES):
+    if not are_texts(deliver) or not set(deliver) <= set(LOCAL_DELIVER_MODES):
         return False
     if not all(steps == () or _are_steps(steps) for steps in columns.get("steps", ())):
         return False
@@ -301,11 +304,26 @@ def _are_usable(rows: Sequence[object]) -> bool:
     )
 
 
+def carried_mode(deliver: LocalDeliverMode) -> DeliverMode:
+    """A way of delivery that networks, pipelines and databases carry.
+
+    Raises:
+        UnsupportedQueryError: None of them carries it.
+
+    Example:
+        >>> carried_mode("ids")
+        'ids'
+    """
+    if deliver not in DELIVER_MODES:
+        raise UnsupportedQueryError("subscription.deliver", found=str(deliver))
+    return deliver
+
+
 def _check_deliver(row: Subscription) -> None:
     found: object = row.deliver
     if not isinstance(found, str):
         raise _wrong("deliver", "text", found)
-    if found not in DELIVER_MODES:
+    if found not in LOCAL_DELIVER_MODES:
         raise UnsupportedQueryError("subscription.deliver", found=str(found))
 
 

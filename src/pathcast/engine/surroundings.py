@@ -75,7 +75,7 @@ class Surroundings:
     def nowhere(self, step: Step, slash: str, before: Sequence[Node]) -> Failure:
         """Why no node passes the node test of a step."""
         text = slash + self._notation.step(step, with_predicates=False)
-        anything = Step(step.axis, NameTest(None, "*", None, step.offset), (), step.offset)
+        anything = Step(step.axis, NameTest(None, None, offset=step.offset), (), step.offset)
         starts = list(before)
         if slash.endswith("//") and step.axis is Axis.CHILD:
             anything = Step(Axis.DESCENDANT, anything.test, (), step.offset)
@@ -84,7 +84,7 @@ class Surroundings:
         names = list(dict.fromkeys(self._names_of(here)))
         written = [self._written(name, is_attribute) for name in names]
         test = step.test
-        if not isinstance(test, NameTest) or test.local == "*":
+        if not isinstance(test, NameTest) or test.local is None:
             return Failure("name", text, step.offset, tuple(written[:SEEN_MAX]))
         same = [name for name in names if name[1] == test.local]
         if same:
@@ -144,7 +144,7 @@ class Surroundings:
     def _all_names(self, is_attribute: bool) -> dict[tuple[str, str], Node]:
         """The names of all elements, or of all attributes, each with its first node."""
         if is_attribute not in self._names:
-            anything = NameTest(None, "*", None, 0)
+            anything = NameTest(None, None)
             nodes = self.united(Step(Axis.DESCENDANT, anything, (), 0), [DOCUMENT_NODE])
             if is_attribute:
                 nodes = self.united(Step(Axis.ATTRIBUTE, anything, (), 0), nodes)

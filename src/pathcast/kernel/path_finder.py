@@ -6,8 +6,6 @@ from collections.abc import Sequence
 
 from pathcast.boundary import native, native_errors
 
-__all__ = ["KernelPathFinder"]
-
 
 class KernelPathFinder:
     """Paths."""

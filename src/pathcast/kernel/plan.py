@@ -14,8 +14,8 @@ from pathcast.query.xquery import Target, paper_form
 if TYPE_CHECKING:
     from pathcast.model import Subscription
     from pathcast.query import CompiledSubscription
+    from pathcast.query.syntax import NameTest
     from pathcast.query.xquery.paper import PaperCondition, PaperStep
-    from pathcast.query.xquery.syntax import NameTest
 
 _SHOWN_MAX = 5
 """Values of a list that are shown."""
@@ -26,6 +26,7 @@ _DELIVER = {
     "fragment": "message factory: write the results",
     "message": "deliver the message",
     "ids": "deliver a notice",
+    "nodes": "deliver the places of the nodes",
 }
 
 

@@ -37,10 +37,12 @@ from pathcast.kernel.plan import plan_lines
 from pathcast.limits import STEP_SERIES_MAX, Limits
 from pathcast.model import (
     BatchStats,
-    DeliverMode,
+    DeliveredNode,
+    LocalDeliverMode,
     MatcherOptions,
     Query,
     QueryLanguage,
+    Recipient,
     RegisterReport,
     StepData,
     Subscription,
@@ -100,11 +102,26 @@ class KernelDeliveries:
         """Deliveries by their places."""
         return self._answer.deliveries(places.start, places.stop)
 
+    def recipient(self, place: int) -> tuple[Recipient, DeliveredNode | None]:
+        """Whom the delivery at a place goes to, and its node (`DeliveryAnswer.recipient`)."""
+        subscriber, version, node = self._answer.recipient(place)
+        return Recipient(subscriber, version), None if node is None else DeliveredNode(*node)
+
     @cached_property
     def rows(self) -> pa.RecordBatch:
         """The deliveries as numbers (`DeliveryAnswer.rows`)."""
         with native_errors():
             return pa.RecordBatch.from_arrays(self._answer.rows(), schema=_ROWS)
+
+    @cached_property
+    def nodes(self) -> pa.RecordBatch:
+        """The places of the deliveries that are nodes (`DeliveryAnswer.nodes`)."""
+        with native_errors():
+            row, kind, number, start, end = self._answer.nodes()
+            kinds = pa.array(self._answer.kinds())
+        kind = pa.DictionaryArray.from_arrays(kind.view(pa.int8()), kinds)
+        columns = [row, kind, number, start, end]
+        return pa.RecordBatch.from_arrays(columns, ["delivery", "kind", "number", "start", "end"])
 
     @cached_property
     def fragments(self) -> pa.Array:
@@ -157,14 +174,10 @@ class KernelRegistry:
         limits: Limits,
         threads: int,
         cache_bytes_max: int,
-        *,
-        spans: bool = False,
     ) -> None:
         self._limits = limits
         with native_errors():
-            self._native = native.Dissemination(
-                limits, threads, cache_bytes(cache_bytes_max), spans=spans
-            )
+            self._native = native.Dissemination(limits, threads, cache_bytes(cache_bytes_max))
 
     @classmethod
     def of(cls, snapshot: native.Snapshot, options: MatcherOptions) -> KernelRegistry:
@@ -266,7 +279,7 @@ class KernelRegistry:
             subscription_id,
             subscriber,
             query,
-            cast(DeliverMode, deliver),
+            cast(LocalDeliverMode, deliver),
             namespaces or None,
             tuple(steps),
             cast(QueryLanguage | None, language),

@@ -28,9 +28,7 @@ from pathcast.lint.reach import Leaf, Nodes, Reach
 from pathcast.lint.structure import ANY_NAMESPACE, DOCUMENT, Structure
 from pathcast.query import read_query
 from pathcast.query.notation import Notation
-from pathcast.query.syntax import Axis, LocationPath, NameTest, NodeType, NodeTypeTest, Step
-
-__all__ = ["Completion", "Proposal", "complete"]
+from pathcast.query.syntax import Axis, KindTest, LocationPath, NameTest, NodeKind, Step
 
 PROPOSALS_MAX: Final = 200
 
@@ -128,10 +126,10 @@ def _steps(context: str, namespaces: Mapping[str, str]) -> Sequence[Step]:
 
 def _names(reach: Reach, nodes: Nodes, end: _Open, notation: Notation) -> set[Proposal]:
     axis, structure = end.axis, reach.structure
-    anything = NameTest(None, "*", None, 0)
+    anything = NameTest(None, None)
     if end.is_attribute:
         if axis is not Axis.CHILD:
-            everywhere = Step(axis, NodeTypeTest(NodeType.NODE, None, 0), (), 0)
+            everywhere = Step(axis, KindTest(NodeKind.NODE), (), 0)
             nodes = reach.step(everywhere, nodes)
         nodes = reach.step(Step(Axis.ATTRIBUTE, anything, (), 0), nodes)
         names = {each.name for each in nodes if isinstance(each, Leaf)}
@@ -152,7 +150,7 @@ def _written(name: tuple[str, str], notation: Notation, end: _Open) -> str:
     uri, local = name
     if end.begun.startswith("*:"):
         return f"*:{local}"
-    test = NameTest(None, local, None if uri in ("", ANY_NAMESPACE) else uri, 0)
+    test = NameTest(None if uri in ("", ANY_NAMESPACE) else uri, local)
     return notation.node_test(test, has_default=not end.is_attribute)
 
 

@@ -34,7 +34,7 @@ from pathcast.query.condition_issues import EXCLUDING, ConditionIssue, query_iss
 from pathcast.query.language_issues import language_issues
 from pathcast.query.names import NCNAME, is_text
 from pathcast.query.notation import Notation
-from pathcast.query.xquery.language import without_comments
+from pathcast.query.xquery import program_truths, without_comments
 from pathcast.query.xquery.subscription import CompiledSubscription, compile_subscription
 from pathcast.registry.steps import parse_steps
 from pathcast.schema import ElementGraph
@@ -222,9 +222,12 @@ class _Linter:
         program = compiled.program
         assert program is not None
         # Whether it is a condition or gives results makes a difference to what satisfies it.
-        subject.key = f"{row.deliver == 'fragment'} {program!r}"
+        subject.key = f"{row.deliver in ('fragment', 'nodes')} {program!r}"
         for checker in self.checkers_of(subject, namespaces):
             self.say_paths(subject, program_issues(program, row.query, checker))
+        for truth in program_truths(program):
+            self.say(truth.code, subject, truth.offset, truth.reason, severity="warning")
+            subject.is_broken = True
         self.check_gate(subject, compiled)
 
     def check_gate(self, subject: _Subject, compiled: CompiledSubscription) -> None:

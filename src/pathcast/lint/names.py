@@ -51,18 +51,18 @@ class NameAdvisor:
         self._notation = Notation(namespaces)
         self._bound = dict(namespaces)
         self._proposed: dict[str, str] = {}
-        self._known: dict[tuple[str, str, bool], NameAdvice | None] = {}
+        self._known: dict[tuple[str, str | None, bool], NameAdvice | None] = {}
 
     def names(self, *, is_attribute: bool) -> Mapping[ExpandedName, int]:
         """The names that occur, and how often."""
         return self._structure.attributes if is_attribute else self._structure.elements
 
-    def advice(self, uri: str, local: str, *, is_attribute: bool) -> NameAdvice | None:
+    def advice(self, uri: str, local: str | None, *, is_attribute: bool) -> NameAdvice | None:
         """Return the advice on a name; None if it occurs.
 
         Args:
             uri: Its namespace; `ANY_NAMESPACE` for `*:name`.
-            local: Its local name; "*" for `prefix:*`.
+            local: Its local name; None for `prefix:*`.
             is_attribute: Whether an attribute is meant, or an element.
         """
         key = (uri, local, is_attribute)
@@ -70,9 +70,9 @@ class NameAdvisor:
             self._known[key] = self._advice(uri, local, is_attribute)
         return self._known[key]
 
-    def _advice(self, uri: str, local: str, is_attribute: bool) -> NameAdvice | None:
+    def _advice(self, uri: str, local: str | None, is_attribute: bool) -> NameAdvice | None:
         names = self.names(is_attribute=is_attribute)
-        if local == "*":
+        if local is None:
             return self._namespace_advice(uri, names)
         same = tuple(names_with_local(names, local))
         if any(ANY_NAMESPACE in (uri, other) or uri == other for other, _ in same):

@@ -45,7 +45,7 @@ from pathcast.query.syntax import (
     FunctionCall,
     LocationPath,
     NameTest,
-    NodeType,
+    NodeKind,
     PathExpr,
     Step,
     UnaryExpr,
@@ -134,7 +134,7 @@ class PathWalk:
             case FilterExpr(primary, predicates):
                 nodes = self.examine(primary, contexts)
                 for predicate in predicates:
-                    nodes = self.kept(predicate.expr, nodes)
+                    nodes = self.kept(predicate, nodes)
                 return nodes
             case BinaryExpr(operators, operands):
                 is_needed = operators[0] is BinaryOperator.AND or asks_for_nodes(expr)
@@ -229,7 +229,7 @@ class PathWalk:
             else:
                 is_lost = False
             for predicate in step.predicates:
-                nodes = self.kept(predicate.expr, nodes)
+                nodes = self.kept(predicate, nodes)
             contexts = nodes
         return contexts
 
@@ -240,16 +240,16 @@ class PathWalk:
         if self.is_silent:
             return frozenset()
         test, is_attribute = step.test, step.axis is Axis.ATTRIBUTE
-        if isinstance(test, NameTest) and (test.local != "*" or test.uri is not None):
+        if isinstance(test, NameTest) and (test.local is not None or test.uri is not None):
             uri = ANY_NAMESPACE if test.prefix == "*" else test.uri or ""
             advice = self.checker.advisor.advice(uri, test.local, is_attribute=is_attribute)
             if advice is not None:
-                name = "" if test.local == "*" else test.local
+                name = test.local or ""
                 place = advice.code, test.offset, name
                 meant = advice.fix, advice.instead, advice.bindings
                 self.say(PathIssue(*place, advice.message, *meant))
                 for uri, local in advice.names:
-                    other = Step(step.axis, NameTest(None, local, uri, test.offset), (), 0)
+                    other = Step(step.axis, NameTest(uri, local, offset=test.offset), (), 0)
                     nodes = self.reach.step(other, contexts)
                     if nodes:
                         return nodes
@@ -266,7 +266,7 @@ class PathWalk:
         if start == {DOCUMENT}:
             where = "the document"
         if not isinstance(step.test, NameTest):
-            if step.test.type is NodeType.TEXT:
+            if step.test.kind is NodeKind.TEXT:
                 return PathIssue("PL105", offset, "", f"{where} has no text in {source}")
             return PathIssue("PL105", offset, "", f"{where} has no `{shown}` in {source}")
         relation = "inside" if is_deep else "in"
@@ -284,9 +284,9 @@ class PathWalk:
 
     def hint(self, step: Step, start: Nodes) -> str | None:
         """Where the name does occur, or what occurs here."""
-        if not isinstance(step.test, NameTest):
+        if not isinstance(step.test, NameTest) or step.test.local is None:
             return None
-        here = self.reach.step(Step(step.axis, NameTest(None, "*", None, 0), (), 0), start)
+        here = self.reach.step(Step(step.axis, NameTest(None, None), (), 0), start)
         names = [self.name_of(node) for node in here]
         meant = near(step.test.local, names)
         if meant:

@@ -21,44 +21,39 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Final
 
 from pathcast.lint.paths import PathChecker, PathIssue, PathWalk
 from pathcast.lint.reach import Nodes
 from pathcast.lint.structure import DOCUMENT
-from pathcast.query import syntax as xpath
-from pathcast.query.xquery.syntax import (
-    Context,
+from pathcast.query.syntax import (
+    BinaryExpr,
+    BinaryOperator,
     ContextItem,
     Expr,
-    Filter,
+    FilterExpr,
     Flwor,
     For,
     If,
     InstanceOf,
     Intersection,
+    KindTest,
     Let,
+    LocationPath,
     NameTest,
     NodeKind,
-    Path,
+    PathExpr,
     Program,
     Quantified,
-    Root,
     Sequence,
     SimpleMap,
     Step,
-    Union,
-    Variable,
+    VariableReference,
 )
 
 _BEFORE_TEST: Final = re.compile(r"@[ \t\r\n]*|[a-z-]+[ \t\r\n]*::[ \t\r\n]*")
 _NOWHERE: Final[Nodes] = frozenset()
-_NODE_TYPES: Final = {
-    NodeKind.NODE: xpath.NodeType.NODE,
-    NodeKind.TEXT: xpath.NodeType.TEXT,
-    NodeKind.COMMENT: xpath.NodeType.COMMENT,
-    NodeKind.PROCESSING_INSTRUCTION: xpath.NodeType.PROCESSING_INSTRUCTION,
-}
 
 
 def program_issues(program: Program, text: str, checker: PathChecker) -> list[PathIssue]:
@@ -92,18 +87,20 @@ class _ProgramWalk:
             context: The nodes that a predicate around it asks.
         """
         match expr:
-            case Path(start, steps):
-                return self.path(start, steps, bound, context)
-            case Filter(primary, predicates):
+            case LocationPath(is_absolute, steps):
+                return self.path(frozenset({DOCUMENT}) if is_absolute else context, steps, bound)
+            case PathExpr(start, steps):
+                return self.path(self.give(start, bound, context), steps, bound)
+            case FilterExpr(primary, predicates):
                 nodes = self.give(primary, bound, context)
                 for predicate in predicates:
                     self.give(predicate, bound, nodes)
                 return nodes
-            case Variable(name):
+            case VariableReference(name):
                 return bound.get(name, _NOWHERE)
             case ContextItem():
                 return context
-            case Sequence(items) | Union(items):
+            case Sequence(items) | BinaryExpr((BinaryOperator.UNION, *_), items):
                 return frozenset().union(*(self.give(item, bound, context) for item in items))
             case SimpleMap(source, body):
                 return self.give(body, bound, self.give(source, bound, context))
@@ -149,20 +146,7 @@ class _ProgramWalk:
                 else:
                     self.parts(each, bound, context)
 
-    def path(
-        self,
-        start: Root | Context | Expr,
-        steps: tuple[Step, ...],
-        bound: Mapping[str, Nodes],
-        context: Nodes,
-    ) -> Nodes:
-        match start:
-            case Root():
-                nodes: Nodes = frozenset({DOCUMENT})
-            case Context():
-                nodes = context
-            case _:
-                nodes = self.give(start, bound, context)
+    def path(self, nodes: Nodes, steps: tuple[Step, ...], bound: Mapping[str, Nodes]) -> Nodes:
         written = tuple(self.step(step) for step in steps)
         reached = self.paths.path(written, nodes)
         for number, step in enumerate(steps):
@@ -172,18 +156,12 @@ class _ProgramWalk:
                     self.give(predicate, bound, here)
         return reached
 
-    def step(self, step: Step) -> xpath.Step:
-        """A step as XPath has it, without its predicates."""
+    def step(self, step: Step) -> Step:
+        """A step without its predicates, whose test begins where the name stands."""
         before = _BEFORE_TEST.match(self.text, step.offset)
-        offset = before.end() if before else step.offset
-        found, test = step.node_test, xpath.NameTest(None, "*", None, offset)
-        if isinstance(found, NameTest):
-            is_any = found.uri is None and found.local is not None
-            prefix = "*" if is_any else None
-            test = xpath.NameTest(prefix, found.local or "*", found.uri or None, offset)
-        elif found.kind in _NODE_TYPES:
-            kind = _NODE_TYPES[found.kind]
-            return xpath.Step(
-                step.axis, xpath.NodeTypeTest(kind, found.target, offset), (), step.offset
-            )
-        return xpath.Step(step.axis, test, (), step.offset)
+        test = replace(step.test, offset=before.end() if before else step.offset)
+        if isinstance(test, NameTest) and test.uri is None and test.local is not None:
+            test = replace(test, prefix="*")
+        if isinstance(test, KindTest) and test.kind in (NodeKind.ELEMENT, NodeKind.ATTRIBUTE):
+            test = NameTest(None, None, offset=test.offset)
+        return replace(step, test=test, predicates=())

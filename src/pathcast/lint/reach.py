@@ -18,12 +18,10 @@ from collections.abc import Iterable
 from typing import Final, NamedTuple, TypeAlias
 
 from pathcast.lint.structure import ANY_NAMESPACE, DOCUMENT, Structure
-from pathcast.query.syntax import Axis, NameTest, NodeTest, NodeType, Step
+from pathcast.query.syntax import Axis, NameTest, NodeKind, NodeTest, Step
 
 REACHED_MAX: Final = 50_000
 """Steps from places that are remembered; queries of one file take the same ones again and again."""
-
-_TestKey: TypeAlias = tuple[str | None, ...]
 
 
 class Leaf(NamedTuple):
@@ -52,7 +50,7 @@ class Reach:
     def __init__(self, structure: Structure) -> None:
         self.structure = structure
         self._below: dict[int, frozenset[int]] = {}
-        self._reached: dict[tuple[Axis, _TestKey, Nodes], Nodes] = {}
+        self._reached: dict[tuple[Axis, NodeTest, Nodes], Nodes] = {}
 
     def descendants(self, place: int) -> frozenset[int]:
         """Places inside a place."""
@@ -65,7 +63,7 @@ class Reach:
 
     def step(self, step: Step, contexts: Nodes) -> Nodes:
         """The elements that the axis and node test of a step reach, without its predicates."""
-        key = (step.axis, _test_key(step.test), contexts)
+        key = (step.axis, step.test, contexts)
         known = self._reached.get(key)
         if known is None:
             found: set[Node] = set()
@@ -144,9 +142,9 @@ class Reach:
         """Whether a node passes the node test of a step."""
         test = step.test
         if not isinstance(test, NameTest):
-            if test.type is NodeType.NODE:
+            if test.kind is NodeKind.NODE:
                 return True
-            if test.type is NodeType.TEXT:
+            if test.kind is NodeKind.TEXT:
                 return not isinstance(node, int) and node.kind == "text"
             return not isinstance(node, int) and node.kind == "other"
         if isinstance(node, int):
@@ -161,13 +159,7 @@ class Reach:
 
 def _is_named(name: tuple[str, str], test: NameTest) -> bool:
     uri, local = name
-    if test.local not in ("*", local):
+    if test.local not in (None, local):
         return False
-    is_any = test.prefix == "*" or (test.local == "*" and test.uri is None)
+    is_any = test.prefix == "*" or (test.local is None and test.uri is None)
     return is_any or uri == ANY_NAMESPACE or uri == (test.uri or "")
-
-
-def _test_key(test: NodeTest) -> _TestKey:
-    if isinstance(test, NameTest):
-        return (test.prefix, test.uri, test.local)
-    return (test.type.value, test.target)

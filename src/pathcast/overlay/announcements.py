@@ -29,8 +29,6 @@ from pathcast.overlay.messages import (
     size_of_body,
 )
 
-__all__ = ["Announcements", "roster_digest"]
-
 MEMBERS_MAX = 20_000
 SOURCES_MAX = 100_000
 SOURCES_BYTES_MAX = 256 * 1024 * 1024

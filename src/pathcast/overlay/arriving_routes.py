@@ -25,8 +25,6 @@ from pathcast.engine import RoutingStream, RoutingTable
 from pathcast.errors import MessageError
 from pathcast.limits import StreamBounds
 
-__all__ = ["MessageDecisions", "Streams"]
-
 
 class Streams:
     """The streams of a routing table, each for one message at a time.
@@ -53,7 +51,7 @@ class Streams:
 
 
 class MessageDecisions:
-    """`pathcast.overlay.content.Decisions` of one message.
+    """`pathcast.overlay.content.RoutingDecision` of one message.
 
     Args:
         tables: All that may lead to somebody.

@@ -53,15 +53,13 @@ from pathcast.overlay.messages import (
 )
 from pathcast.overlay.numbers_of_life import NumbersOfLife
 from pathcast.overlay.outcome import EventEffects
-from pathcast.overlay.publishers import Numbered, PublishedMessage
+from pathcast.overlay.publishers import Numbered, PublishRequest
 from pathcast.overlay.query_plane import QueryPlane
 from pathcast.overlay.retention import Lag
 from pathcast.overlay.root import StreamRoot
 from pathcast.overlay.streams import Stream
 from pathcast.overlay.trees import Edge, Links, broadcast_tree, neighbours, spanning_tree, towards
 from pathcast.protocol import Forget
-
-__all__ = ["BrokerState"]
 
 
 class BrokerState:
@@ -86,6 +84,7 @@ class BrokerState:
         streams: Of each root.
         subscriptions: Of this broker's own subscribers.
         snapshots: The snapshot of their profiles.
+        local: Their queries, and the messages that wait for these.
     """
 
     def __init__(
@@ -131,8 +130,8 @@ class BrokerState:
         )
         self.subscriptions = self._host.subscriptions
         self.snapshots = self._host.snapshots
-        self._local = LocalQueries(self.subscriptions, disk, outcome)
-        self._data = DataPlane(name, self.planes, self._local, self._miss, send, has_room, settings)
+        self.local = LocalQueries(self.subscriptions, disk, outcome)
+        self._data = DataPlane(name, self.planes, self.local, self._miss, send, has_room, settings)
         self.streams = self._data.streams
         self._root = StreamRoot(incarnation, disk, outcome, settings)
         for source, entry in self._root.sources.items():
@@ -234,7 +233,7 @@ class BrokerState:
         self._root.time_is(now)
         for _, stream in sorted(self.streams.items()):
             stream.tick()
-            self._local.keep_cursor(stream)
+            self.local.keep_cursor(stream)
             stream.note(self.name, stream.cursor, stream.life_at(stream.cursor))
             stream.report()
             if stream.is_root:
@@ -252,7 +251,7 @@ class BrokerState:
         for tree in self.planes:
             self._data.ask_again(tree)
         own = {root: (one.number, one.taken) for root, one in self.streams.items()}
-        return {**self._local.positions(), **own}
+        return {**self.local.positions(), **own}
 
     def has_had(self, positions: Mapping[str, tuple[int, int]]) -> bool:
         """Whether the subscribers here have had all up to these positions that still comes.
@@ -261,7 +260,7 @@ class BrokerState:
             positions: As `follow_anew` of another broker returns them.
         """
         own = {root: (one.number, one.cursor) for root, one in self.streams.items()}
-        had = {**self._local.positions(), **own}
+        had = {**self.local.positions(), **own}
         return all(
             had.get(root, (0, 0)) >= (number, position)
             for root, (number, position) in positions.items()
@@ -272,29 +271,10 @@ class BrokerState:
         """Go back upstream for those that follow anew. Returns whether any did."""
         return self._data.rewind()
 
-    @property
-    def has_local_work(self) -> bool:
-        """Whether messages wait for the broker's own subscribers."""
-        return self._local.has_work
-
-    @property
-    def has_little_local_work(self) -> bool:
-        """Whether messages wait for them that are a batch at most."""
-        return self._local.has_little_work
-
-    @property
-    def is_behind(self) -> bool:
-        """Whether so many wait that they have to be seen to before anything else is taken."""
-        return self._local.is_behind
-
-    def work_locally(self) -> None:
-        """Run local queries on what has waited longest: as many messages as make a batch."""
-        self._local.work()
-
     def finish(self) -> None:
         """Tell and send the changes that one event, or several together, made.
 
-        What came waits for local queries from then on (`work_locally`).
+        What came waits for local queries from then on (`local`).
         """
         self._host.tell()
         self._root.keep()
@@ -398,10 +378,10 @@ class BrokerState:
         Raises:
             PublicationError: See there.
         """
-        one = PublishedMessage(source, message, body, trace, numbered)
+        one = PublishRequest(source, message, body, numbered, trace)
         return self.publish_all([one], sender)[0]
 
-    def publish_all(self, publications: Sequence[PublishedMessage], sender: str = "") -> list[int]:
+    def publish_all(self, publications: Sequence[PublishRequest], sender: str = "") -> list[int]:
         """Take messages, all or none; `finish` sends them.
 
         Args:
@@ -554,7 +534,7 @@ class BrokerState:
 
     def _is_latest(self, root: str, number: int) -> bool:
         """Whether subscribers have followed no later stream of a root, which is told otherwise."""
-        last = self._local.number(root) or 0
+        last = self.local.number(root) or 0
         if number < last:
             self._spread([self.announcements.end_streams(root, last)])
         return number >= last
@@ -566,12 +546,12 @@ class BrokerState:
         its name had taken messages since, and says that its stream is over too.
         """
         number = number or -self.announcements.ended_streams(root)
-        followed = self._local.number(root)
+        followed = self.local.number(root)
         if followed is None or followed == number or (followed <= 0 < number):
             return
         self._lose()
         if number <= 0:
-            self._local.begin(root, number, ())
+            self.local.begin(root, number, ())
 
     def _spread(self, said: Iterable[Announcement | None], but: str = "") -> None:
         news = tuple(one for one in said if one is not None)

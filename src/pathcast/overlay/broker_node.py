@@ -9,23 +9,23 @@ Source: 001, section 5, Figure 10: packet listener, planes, sender.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import ParamSpec
 
 from pathcast.errors import PeerError
 from pathcast.overlay.broker import BrokerState
 from pathcast.overlay.broker_settings import ProtocolSettings
 from pathcast.overlay.compression import LinkCompression, SourceDictionaries
-from pathcast.overlay.content import Content, DeliveryProfile
+from pathcast.overlay.content import Content
 from pathcast.overlay.deliveries import OPERATOR, NeighbourRefused
 from pathcast.overlay.link import LinkSettings, NeighbourLink
 from pathcast.overlay.link_costs import MeasuredCost
-from pathcast.overlay.messages import Announce, Payload, SessionFrame, SessionHello, SourceEntry
+from pathcast.overlay.messages import Announce, Payload, SessionFrame, SessionHello
 from pathcast.overlay.numbers_of_life import NumbersOfLife
-from pathcast.overlay.publishers import Numbered
 from pathcast.protocol import Effect, Send, Wake
 
-__all__ = ["BrokerNode", "NodeSettings"]
+P = ParamSpec("P")
 
 TICK = "tick"
 LOCAL = "local"
@@ -65,7 +65,7 @@ class _Shunned:
 class BrokerNode:
     """A broker as a `pathcast.protocol.Node`.
 
-    Requests (`subscribe`, `publish`, ...) give effects as events do. Deliveries go to subscribers
+    Requests (`asked`) give effects as events do. Deliveries go to subscribers
     by name, refusals to "operator".
 
     Args:
@@ -139,7 +139,7 @@ class BrokerNode:
         """Resend, give silent neighbours up, say what was left for now; or run local queries."""
         if timer == LOCAL:
             self._is_due_locally = False
-            self.broker.work_locally()
+            self.broker.local.work()
             return self.done(now)
         for peer, link in self._links.items():
             if link.tick(now):
@@ -166,57 +166,14 @@ class BrokerNode:
             self._links[name].connected(now)
         return self.done(now)
 
-    # Requests of this broker's own clients.
-
-    def subscribe(
-        self,
-        subscription: str,
-        subscriber: str,
-        profile: DeliveryProfile,
-        now: float,
-        version: int | None = None,
+    def asked(
+        self, now: float, ask: Callable[P, object], *args: P.args, **kwargs: P.kwargs
     ) -> Sequence[Effect]:
-        """Call `BrokerState.subscribe` and return the effects."""
-        self.broker.subscribe(subscription, subscriber, profile, version)
-        return self.done(now)
+        """Carry out a request of this broker's own clients, a method of `broker`.
 
-    def unsubscribe(self, subscription: str, now: float) -> Sequence[Effect]:
-        """Call `BrokerState.unsubscribe` and return the effects."""
-        self.broker.unsubscribe(subscription)
-        return self.done(now)
-
-    def follow_anew(self, now: float) -> tuple[dict[str, tuple[int, int]], Sequence[Effect]]:
-        """Call `BrokerState.follow_anew`; return what it returns, and the effects."""
-        return self.broker.follow_anew(), self.done(now)
-
-    def register_source(
-        self, source: str, entry: SourceEntry, now: float, owner: str = ""
-    ) -> Sequence[Effect]:
-        """Call `BrokerState.register_source` and return the effects."""
-        self.broker.register_source(source, entry, owner)
-        return self.done(now)
-
-    def publish(
-        self,
-        source: str,
-        message: str,
-        body: bytes,
-        now: float,
-        numbered: Numbered | None = None,
-        sender: str = "",
-    ) -> Sequence[Effect]:
-        """Call `BrokerState.publish`; accepted once the effects up to the first `Send` are done."""
-        self.broker.publish(source, message, body, numbered=numbered, sender=sender)
-        return self.done(now)
-
-    def leave(self, now: float) -> Sequence[Effect]:
-        """Call `BrokerState.leave` and return the effects."""
-        self.broker.leave()
-        return self.done(now)
-
-    def expel(self, broker: str, now: float) -> Sequence[Effect]:
-        """Call `BrokerState.expel` and return the effects."""
-        self.broker.expel(broker)
+        What it publishes is accepted once the effects up to the first `Send` are done.
+        """
+        ask(*args, **kwargs)
         return self.done(now)
 
     def set_link(self, peer: str, cost: int, now: float) -> Sequence[Effect]:
@@ -264,15 +221,15 @@ class BrokerNode:
         broker = self.broker
         # What waits for the disk takes along what subscribers here get, if that is found soon: the
         # disk is waited for once, not twice, until they have it.
-        if broker.outcome.effects and broker.has_little_local_work:
-            broker.work_locally()
-        while broker.is_behind:
-            broker.work_locally()
+        if broker.outcome.effects and broker.local.has_little_work:
+            broker.local.work()
+        while broker.local.is_behind:
+            broker.local.work()
         effects, given = broker.outcome.taken()
         for peer, link in self._links.items():
             for message in link.flush(now):
                 effects.append(Send(peer, message))
-        if broker.has_local_work and not self._is_due_locally:
+        if broker.local.has_work and not self._is_due_locally:
             self._is_due_locally = True
             given.append(Wake(LOCAL, 0.0))
         return effects + given

@@ -38,12 +38,11 @@ from typing import Final
 
 from pathcast.limits import Limits
 from pathcast.overlay.arriving_routes import MessageDecisions
+from pathcast.overlay.content import LOCAL
 from pathcast.overlay.generalisation import EXACTLY, Optimiser, Sample, at_level, shape_of
 from pathcast.overlay.message_sample import MessageSample
 from pathcast.overlay.schema_forms import SchemaForms
-from pathcast.overlay.table import LOCAL, Table
-
-__all__ = ["BudgetedTable", "HeldEntries", "TableReview"]
+from pathcast.overlay.table import Table
 
 MESSAGES_MIN: Final = 32
 """Messages of the sample before a choice is made."""

@@ -25,8 +25,6 @@ from pathcast.message import MessageTree
 from pathcast.overlay.schemas import read_schema
 from pathcast.store import SampleRecord
 
-__all__ = ["completion"]
-
 
 def completion(
     text: str,

@@ -41,8 +41,6 @@ from pathcast.overlay.messages import (
     StreamMessage,
 )
 
-__all__ = ["FORMATS", "LinkCompression", "SourceDictionaries", "TrainedDictionary", "check_format"]
-
 TEXT: Final = "text"
 ZSTD: Final = "zstd"
 FORMATS: Final = (TEXT, ZSTD)

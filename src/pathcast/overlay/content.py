@@ -18,41 +18,23 @@ from msgspec import Meta
 
 from pathcast.model import STEP_LENGTH_MAX, STEPS_MAX, QueryLanguage
 
-__all__ = [
-    "LOCAL",
-    "AskedQuery",
-    "Content",
-    "DeliveryProfile",
-    "InterestTables",
-    "ProfileSnapshots",
-    "Profiles",
-    "QueryInLanguage",
-    "Results",
-    "RoutingDecision",
-    "Sent",
-    "TableChange",
-    "Verdict",
-    "asked_query",
-]
-
 StepText = Annotated[str, Meta(max_length=STEP_LENGTH_MAX)]
 
 LOCAL = ""
-"""The origin of what a broker's own subscribers want."""
+"""The origin of what a broker's own subscribers want; no broker has this name."""
 
 
-class TableChange(Protocol):
-    """A change of the entries that one neighbour is told: additions and removals together."""
+@dataclass(frozen=True, slots=True)
+class Delta:
+    """Entries that a neighbour is told and no longer told; both take effect together.
 
-    @property
-    def added(self) -> tuple[str, ...]:
-        """Entries that are told from now on."""
-        ...
+    Attributes:
+        added: Entries that were not told before, sorted.
+        removed: Entries that are told no longer, sorted.
+    """
 
-    @property
-    def removed(self) -> tuple[str, ...]:
-        """Entries that are no longer told."""
-        ...
+    added: tuple[str, ...] = ()
+    removed: tuple[str, ...] = ()
 
 
 class RoutingDecision(Protocol):
@@ -94,11 +76,11 @@ class InterestTables(Protocol):
 
     def update(
         self, origin: str, added: Iterable[str], removed: Iterable[str]
-    ) -> Mapping[str, TableChange]:
+    ) -> Mapping[str, Delta]:
         """Origin wants this from now on; what changes for whom of the neighbours."""
         ...
 
-    def set_neighbours(self, names: Iterable[str]) -> Mapping[str, TableChange]:
+    def set_neighbours(self, names: Iterable[str]) -> Mapping[str, Delta]:
         """These are the neighbours; entries of one that is gone are gone."""
         ...
 

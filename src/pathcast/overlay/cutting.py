@@ -3,14 +3,16 @@
 Every profile says, in an entry beside its routing entries, which steps it begins with and what
 would be left of a message that was cut for it after them: the offer of
 `pathcast.overlay.projection`, or that it has to see messages whole. Entries go up as all others do,
-in deltas, from neighbour to neighbour. Where the profiles behind a link do not all begin with the
-same steps, or one of them needs messages whole, nothing is cut out on it; so a neighbour is told,
-instead of all of them, the steps that they have in common.
+in deltas, from neighbour to neighbour. Where one of the profiles behind a link needs messages
+whole, nothing is cut out on it; so a neighbour is told, instead of all of them, the steps that they
+have in common.
 
-On a link the steps that all behind it have in common are done first, if they were not done before;
-then what nobody behind it has use for is cut out.
+What a link needs of a message is the union over the profiles behind it. On it the steps that all
+have in common are done first, if they were not done before; then what nobody has use for is cut
+out, be it before the steps that only some of them have (`offer_before`).
 
 Example:
+    >>> from pathcast.overlay.content import LOCAL
     >>> told = ToldCuts()
     >>> _ = told.set_neighbours(["west"])
     >>> one, two = (cut_entry(Subscription("s", "ann", f"/batch/order[{n}]/no")) for n in "xy")
@@ -50,25 +52,21 @@ import msgspec
 from pathcast.errors import QuerySyntaxError
 from pathcast.limits import Limits
 from pathcast.model import STEPS_MAX, Subscription
-from pathcast.overlay.content import Sent
-from pathcast.overlay.interest import LOCAL, Delta, Interests
-from pathcast.overlay.projection import SELECTS_MAX, Offer, Projections, common, offer_of
+from pathcast.overlay.content import Delta, Sent
+from pathcast.overlay.interest import Interests
+from pathcast.overlay.projection import (
+    SELECTS_MAX,
+    Offer,
+    Projections,
+    common,
+    offer_before,
+    offer_of,
+)
 from pathcast.query.names import is_ncname
-from pathcast.query.xquery.syntax import NameTest
+from pathcast.query.syntax import NameTest
 from pathcast.registry.restructuring import AskedSteps, Restructurings
 from pathcast.registry.selector import Select, Selector
 from pathcast.registry.steps import EditStep, Steps, check_steps, common_steps
-
-__all__ = [
-    "LOCAL",
-    "WHOLE",
-    "EntryNeeds",
-    "LinkCuts",
-    "ToldCuts",
-    "cut_entry",
-    "is_cut_entry",
-    "needs_in",
-]
 
 TRIAL_MESSAGES: Final = 256
 """Messages of a link after which it is seen whether it pays to cut them."""
@@ -128,6 +126,12 @@ class EntryNeeds(NamedTuple):
 
     steps: Steps
     offer: Offer | None
+
+    def offer_after(self, done: int) -> Offer | None:
+        """The offer to cut a message that so many of the steps were done to."""
+        if self.offer is None or done == len(self.steps):
+            return self.offer
+        return offer_before(self.offer, self.steps[done:])
 
 
 def is_cut_entry(entry: str) -> bool:
@@ -214,8 +218,8 @@ class _Kinds:
             return None
         if is_plain and any(steps for steps, _ in self._kinds):
             return WHOLE
-        is_one = len(self._kinds) == 1 and self._kinds.total() <= SELECTS_MAX
-        if is_one and not any(is_whole for _, is_whole in self._kinds):
+        is_few = self._kinds.total() <= SELECTS_MAX
+        if is_few and not any(is_whole for _, is_whole in self._kinds):
             return None
         return _whole_after(common_steps(steps for steps, _ in self._kinds))
 
@@ -223,9 +227,9 @@ class _Kinds:
 class ToldCuts:
     """The early transformations that each neighbour is told, with the face of `Interests`.
 
-    What all others ask for; or, if they do not begin with the same steps, or one of them needs
-    messages whole, or they are so many that they are no offer together, the steps that they have in
-    common, after which messages are needed whole.
+    What all others ask for; or, if one of them needs messages whole, or they are so many that they
+    are no offer together, the steps that they have in common, after which messages are needed
+    whole.
 
     Args:
         plain: Neighbours that are to do no steps.
@@ -237,21 +241,21 @@ class ToldCuts:
         self._plain = frozenset(plain)
 
     def update(self, origin: str, added: Iterable[str], removed: Iterable[str]) -> dict[str, Delta]:
-        """Implement `Interests.update`."""
+        """Implement `InterestTables.update`."""
         return self._as_told(self._all.update(origin, added, removed))
 
     def set_neighbours(self, names: Iterable[str]) -> dict[str, Delta]:
-        """Implement `Interests.set_neighbours`."""
+        """Implement `InterestTables.set_neighbours`."""
         names = set(names)
         self._kinds = {name: self._kinds.get(name) or _Kinds() for name in names}
         return self._as_told(self._all.set_neighbours(names))
 
     def told(self, neighbour: str) -> frozenset[str]:
-        """Implement `Interests.told`."""
+        """Implement `InterestTables.told`."""
         return self._told(neighbour, self._all.told(neighbour))
 
     def entries(self, origin: str) -> frozenset[str]:
-        """Implement `Interests.entries`."""
+        """Implement `InterestTables.entries`."""
         return self._all.entries(origin)
 
     def _told(self, name: str, entries: frozenset[str]) -> frozenset[str]:
@@ -343,7 +347,7 @@ class LinkCuts:
         wanted: Mapping[str, Sequence[int]],
         done: Sequence[int] = (),
     ) -> dict[str, list[Sent | None]]:
-        """Implement `pathcast.overlay.content.Interests.cut`."""
+        """Implement `pathcast.overlay.content.InterestTables.cut`."""
         self._take_changes()
         done = done or [0] * len(bodies)
         came = [Sent(body, steps) for body, steps in zip(bodies, done, strict=True)]
@@ -386,7 +390,7 @@ class LinkCuts:
     def _projected(self, given: Mapping[str, Sequence[Sent]]) -> dict[str, list[Sent | None]]:
         """Cut messages for the links on which cutting is tried.
 
-        Offers are about messages that all steps of a link were done to; others are not cut.
+        Offers are about messages that the steps of a link were done to; others are not cut.
         """
         texts: dict[bytes, int] = {}
         ready: dict[str, list[bytes]] = {}
@@ -410,7 +414,7 @@ class LinkCuts:
         return sent
 
     def is_cutting(self, name: str) -> bool:
-        """Implement `pathcast.overlay.content.Interests.is_cutting`."""
+        """Implement `pathcast.overlay.content.InterestTables.is_cutting`."""
         self._take_changes()
         has_steps = bool(self._steps.get(name))
         return has_steps or (name in self._projections and self._is_tried(name, 0))
@@ -419,9 +423,8 @@ class LinkCuts:
         for name in sorted(self._changed):
             entries = self._entries.get(name, set()) if name not in self._never else set()
             needs = [needs_in(entry) for entry in entries]
-            kinds = {one.steps for one in needs}
-            self._steps[name] = common_steps(kinds)
-            offers = [one.offer for one in needs] if len(kinds) == 1 else []
+            shared = self._steps[name] = common_steps({one.steps for one in needs})
+            offers = (one.offer_after(len(shared)) for one in needs)
             self._projections.set(name, common(offers))
         if self._changed:
             self._restructurings.set(list(self._steps.values()))

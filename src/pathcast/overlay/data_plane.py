@@ -34,8 +34,6 @@ from pathcast.overlay.parts import COMING_MAX, SENDING_MAX, Parts
 from pathcast.overlay.query_plane import QueryPlane
 from pathcast.overlay.streams import Stream
 
-__all__ = ["SHARED", "Arrival", "DataPlane"]
-
 SHARED = ""
 """The one spanning tree."""
 
@@ -250,7 +248,7 @@ class DataPlane:
         return tree in self._planes and self._planes[tree].is_active(peer)
 
     def _route(self, tree: str, bodies: Sequence[bytes]) -> Sequence[Set[str]]:
-        return self._planes[tree].route(bodies)
+        return self._planes[tree].interests.route(bodies)
 
     def _cut(
         self,
@@ -259,19 +257,19 @@ class DataPlane:
         wanted: Mapping[str, Sequence[int]],
         done: Sequence[int],
     ) -> Mapping[str, Sequence[Sent | None]]:
-        return self._planes[tree].cut(bodies, wanted, done)
+        return self._planes[tree].interests.cut(bodies, wanted, done)
 
     def _considered(self, tree: str, origin: str, upstream: str | None, number: int | None) -> int:
         return self._planes[tree].considered(origin, upstream, number)
 
     def _is_cutting(self, tree: str, peer: str) -> bool:
-        return self._planes[tree].is_cutting(peer)
+        return self._planes[tree].interests.is_cutting(peer)
 
     def _decide(self, root: str, size: int) -> RoutingDecision | None:
         """Decisions for a message of a root that is arriving, if they are of use to anybody."""
         if not (self._settings.cut_through and self.streams[root].followers):
             return None
-        return self._planes[self._tree_of(root)].decisions(size)
+        return self._planes[self._tree_of(root)].interests.decisions(size)
 
     def _life_at(self, root: str, position: int) -> int:
         return self.streams[root].life_at(position)

@@ -9,18 +9,6 @@ from typing import TypeAlias
 
 import msgspec
 
-__all__ = [
-    "OPERATOR",
-    "Dropped",
-    "InForce",
-    "InboxDelivery",
-    "Lapsed",
-    "Moved",
-    "NeighbourRefused",
-    "Told",
-    "Undecided",
-]
-
 OPERATOR = "operator"
 """To whom refusals are handed."""
 

@@ -31,8 +31,6 @@ from pathcast.overlay.subscriptions import (
 )
 from pathcast.protocol import records_under
 
-__all__ = ["HostSubscriptions"]
-
 
 class HostSubscriptions:
     """Subscriptions of one host, and those of them that wait to be in force.

@@ -28,7 +28,7 @@ from typing import Final, TypeVar
 import msgspec
 
 from pathcast.errors import RegistrationError, StoreError
-from pathcast.overlay.leadership import Leadership, LeaseStore
+from pathcast.overlay.leadership import Leadership
 from pathcast.overlay.placing import population_of_one
 from pathcast.overlay.registration import request_name
 from pathcast.overlay.registration_messages import (
@@ -56,6 +56,7 @@ from pathcast.store import (
     Removal,
     SampleRecord,
     SourceRecord,
+    Store,
     check_record,
 )
 
@@ -117,7 +118,7 @@ class Hosting:
         self,
         name: str,
         broker: BrokerRecord,
-        records: LeaseStore,
+        records: Store,
         *,
         lease_seconds: float = 10.0,
     ) -> None:

@@ -33,23 +33,9 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Final
 
+from pathcast.overlay.content import LOCAL, Delta
 from pathcast.overlay.covered import CoveredEntries, RankedEntry
-from pathcast.overlay.origins import LOCAL, EntriesByOrigin
-
-__all__ = ["LOCAL", "Delta", "Interests"]
-
-
-@dataclass(frozen=True, slots=True)
-class Delta:
-    """Entries that a neighbour is told and no longer told; both take effect together.
-
-    Attributes:
-        added: Entries that were not told before, sorted.
-        removed: Entries that are told no longer, sorted.
-    """
-
-    added: tuple[str, ...] = ()
-    removed: tuple[str, ...] = ()
+from pathcast.overlay.origins import EntriesByOrigin
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,68 +7,12 @@ store compares tokens.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
-from typing import Protocol, TypeVar
+from collections.abc import Callable, Sequence
 
 from pathcast.errors import PathcastError, StoreError
 from pathcast.overlay.registration_messages import NotLeading, RegistrationRefused
 from pathcast.protocol import Effect, Send
-from pathcast.store import (
-    BrokerRecord,
-    CatalogRecord,
-    ChangeRecord,
-    Lease,
-    PlacementRecord,
-    ProfileRecord,
-    Record,
-    Removal,
-    SampleRecord,
-    SourceRecord,
-)
-
-_Record = TypeVar(
-    "_Record",
-    ProfileRecord,
-    SourceRecord,
-    CatalogRecord,
-    BrokerRecord,
-    PlacementRecord,
-    SampleRecord,
-)
-
-
-class LeaseStore(Protocol):
-    """The methods of `Store` and `MemoryStore` that a node uses."""
-
-    def write(
-        self,
-        changes: Iterable[Record | Removal],
-        *,
-        check: bool = False,
-        lease: Lease | None = None,
-        request: str | None = None,
-    ) -> int:
-        """Write records and removals together (`Store.write`)."""
-
-    def done(self, request: str) -> tuple[str, str] | None:
-        """Return what a request has written (`Store.done`)."""
-
-    def get(self, kind: type[_Record], id: str) -> _Record | None:
-        """Return one record (`Store.get`)."""
-
-    def state(self, kind: type[_Record], **fields: object) -> tuple[int, list[_Record]]:
-        """Return all records of a kind and their position (`Store.state`)."""
-
-    def page(self, kind: type[_Record], after: str, limit: int) -> list[_Record]:
-        """Return the next records of a kind by id (`Store.page`)."""
-
-    def changes(self, after: int, limit: int = ...) -> list[ChangeRecord]:
-        """Return the changes after a position (`Store.changes`)."""
-
-    def take(
-        self, name: str, holder: str, seconds: float, held: Lease | None = None
-    ) -> Lease | None:
-        """Take or renew a lease (`Store.take`)."""
+from pathcast.store import Lease, Store
 
 
 class Leadership:
@@ -85,7 +29,7 @@ class Leadership:
         failure: Why the store did not answer the last attempt; None: it did.
     """
 
-    def __init__(self, records: LeaseStore, name: str, holder: str, seconds: float) -> None:
+    def __init__(self, records: Store, name: str, holder: str, seconds: float) -> None:
         self._records = records
         self._name = name
         self._holder = holder

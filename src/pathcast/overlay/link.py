@@ -20,6 +20,7 @@ what it had not delivered when its session ends; what must outlive that is a str
 (`pathcast.overlay.streams`).
 
 Example:
+    >>> from pathcast.overlay.messages import Settled
     >>> a, b = NeighbourLink(iter(range(10, 20))), NeighbourLink(iter(range(20, 30)))
     >>> a.send(Settled("", 1))
     >>> offer, = a.flush(0.0)
@@ -48,11 +49,8 @@ from pathcast.overlay.messages import (
     Payload,
     SessionFrame,
     SessionHello,
-    Settled,
     size_of,
 )
-
-__all__ = ["LinkSettings", "NeighbourLink", "Received", "Settled"]
 
 
 @dataclass(frozen=True, slots=True)

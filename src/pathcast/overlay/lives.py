@@ -25,19 +25,6 @@ from typing import Annotated, Final, TypeAlias
 
 from msgspec import Meta
 
-__all__ = [
-    "LIVES_MAX",
-    "Lives",
-    "begun",
-    "common_end",
-    "do_agree",
-    "had_of_lives",
-    "has_numbered",
-    "known_end",
-    "life_at",
-    "with_former",
-]
-
 LIVES_MAX: Final = 256
 """Lives that a root remembers. Only lives that numbered messages of the log count."""
 

@@ -22,6 +22,7 @@ from pathlib import Path
 from secrets import token_hex
 from typing import Final
 
+from pathcast.engine import carried_mode
 from pathcast.errors import SnapshotFormatError
 from pathcast.limits import Limits
 from pathcast.model import Subscription
@@ -30,8 +31,6 @@ from pathcast.overlay.cutting import WHOLE, cut_entry
 from pathcast.overlay.disjuncts import entries_of
 from pathcast.registry import Registry, Snapshot
 from pathcast.registry.steps import parse_steps
-
-__all__ = ["XmlProfiles"]
 
 ROWS_AT_ONCE: Final = 256
 """Profiles that a registry takes with one call, during which no other thread runs."""
@@ -177,4 +176,5 @@ def _entries(profile: DeliveryProfile, projection: bool) -> tuple[str, ...]:
 
 def _asked(profile: DeliveryProfile, id: str = "") -> Subscription:
     bound, language = dict(profile.namespaces), profile.language
-    return Subscription(id, id, profile.query, profile.deliver, bound, profile.steps, language)
+    deliver = carried_mode(profile.deliver)
+    return Subscription(id, id, profile.query, deliver, bound, profile.steps, language)

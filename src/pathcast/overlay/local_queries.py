@@ -30,8 +30,6 @@ from pathcast.overlay.streams import Stream
 from pathcast.overlay.subscriptions import HostedSubscription, HostedSubscriptions
 from pathcast.protocol import Save, records_under
 
-__all__ = ["LocalQueries"]
-
 LOCAL_MESSAGES = 64
 """Messages that local queries are run on at a time."""
 

@@ -28,37 +28,6 @@ from pathcast.errors import PeerError
 from pathcast.model import STEPS_MAX
 from pathcast.overlay.lives import Lives
 
-__all__ = [
-    "BUSY_SECONDS_MAX",
-    "MESSAGE_BYTES_MAX",
-    "NUMBER_MAX",
-    "Announce",
-    "Announcement",
-    "Detach",
-    "Expelled",
-    "FollowStream",
-    "Forward",
-    "InParts",
-    "Interest",
-    "MessageBegin",
-    "MessageDropped",
-    "MessagePart",
-    "Payload",
-    "PositionPassed",
-    "Presence",
-    "SessionFrame",
-    "SessionHello",
-    "Settled",
-    "SourceEntry",
-    "StreamEnded",
-    "StreamMessage",
-    "Trimmed",
-    "decoded",
-    "encoded",
-    "size_of",
-    "size_of_body",
-]
-
 BUSY_SECONDS_MAX = 600.0
 """For how long an end may say that nothing is heard of it: that it has gone would be as late."""
 

@@ -12,8 +12,6 @@ from dataclasses import dataclass
 
 from pathcast.overlay.messages import NUMBER_MAX
 
-__all__ = ["NumbersOfLife"]
-
 
 @dataclass(slots=True)
 class NumbersOfLife(Iterator[int]):

@@ -14,12 +14,9 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping
-from typing import Final
 
 from pathcast.errors import UnknownQueryError
-
-LOCAL: Final = ""
-"""The origin of what the broker's own profiles want; no broker has this name."""
+from pathcast.overlay.content import LOCAL
 
 
 class EntriesByOrigin:

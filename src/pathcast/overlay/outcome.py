@@ -16,8 +16,6 @@ import msgspec
 from pathcast.overlay.deliveries import Told
 from pathcast.protocol import Deliver, Effect, Forget, Save
 
-__all__ = ["EventEffects"]
-
 
 class EventEffects:
     """The effects of an event, or of several together.

@@ -39,8 +39,6 @@ from pathcast.overlay.messages import (
     StreamMessage,
 )
 
-__all__ = ["COMING_MAX", "SENDING_MAX", "Arriving", "Outgoing", "Parts"]
-
 SENDING_MAX: Final = 2
 """Messages that a neighbour is sent in parts at the same time, of different streams."""
 

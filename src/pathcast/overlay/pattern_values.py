@@ -19,34 +19,19 @@ from __future__ import annotations
 
 from dataclasses import replace
 from itertools import count
-from typing import Final
 
 from pathcast.boundary import native
 from pathcast.errors import PathcastError
 from pathcast.query import parse
+from pathcast.query.atoms import COMPARISONS
 from pathcast.query.notation import is_bare_self, notation
 from pathcast.query.syntax import (
     BinaryExpr,
-    BinaryOperator,
     Expr,
     Literal,
     LocationPath,
     Number,
-    Predicate,
     Step,
-)
-
-__all__ = ["without_value"]
-
-_COMPARISONS: Final = frozenset(
-    {
-        BinaryOperator.EQ,
-        BinaryOperator.NE,
-        BinaryOperator.LT,
-        BinaryOperator.LE,
-        BinaryOperator.GT,
-        BinaryOperator.GE,
-    }
 )
 
 
@@ -75,15 +60,15 @@ def _without(expr: Expr, at: int, places: count[int]) -> Expr:
 
 
 def _step_without(step: Step, at: int, places: count[int]) -> Step:
-    kept: list[Predicate] = []
+    kept: list[Expr] = []
     for predicate in step.predicates:
-        compared = _compared(predicate.expr)
+        compared = _compared(predicate)
         if compared is None:
-            kept.append(replace(predicate, expr=_without(predicate.expr, at, places)))
+            kept.append(_without(predicate, at, places))
         elif next(places) != at:
             kept.append(predicate)
         elif not _is_self(compared):
-            kept.append(replace(predicate, expr=compared))
+            kept.append(compared)
     return replace(step, predicates=tuple(kept))
 
 
@@ -91,7 +76,7 @@ def _compared(expr: Expr) -> LocationPath | None:
     """The path that is compared with a constant; None if it is no such comparison."""
     match expr:
         case BinaryExpr((operator,), (LocationPath() as path, Literal() | Number())):
-            return path if operator in _COMPARISONS else None
+            return path if operator in COMPARISONS else None
     return None
 
 

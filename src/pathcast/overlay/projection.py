@@ -33,6 +33,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from itertools import count, takewhile
 from typing import Final, TypeVar
 
@@ -41,10 +42,19 @@ import numpy.typing as npt
 
 from pathcast.limits import Limits
 from pathcast.model import Subscription
-from pathcast.query.syntax import Axis
+from pathcast.query import compile_subscription
+from pathcast.query.syntax import (
+    Axis,
+    Flwor,
+    For,
+    LocationPath,
+    NameTest,
+    Program,
+    Step,
+    VariableReference,
+)
 from pathcast.query.xquery import (
     PaperStep,
-    Program,
     Target,
     form_of_path,
     framed,
@@ -54,8 +64,9 @@ from pathcast.query.xquery import (
     text_of,
     without_comments,
 )
-from pathcast.query.xquery.syntax import Flwor, For, NameTest, Path, Root, Step, Variable
+from pathcast.registry.before_steps import paths_before
 from pathcast.registry.selector import Select, Selector, Spans
+from pathcast.registry.steps import EditStep, Steps
 
 SELECTS_MAX: Final = 4096
 """Selecting queries of an offer; with more of them so much is asked for that nothing is offered."""
@@ -112,6 +123,48 @@ def offer_of(subscription: Subscription) -> Offer | None:
         return None
     unit = _unit(form.binding)
     return Offer(unit, frozenset([select])) if len(unit) > 1 else None
+
+
+@lru_cache(maxsize=65_536)
+def offer_before(offer: Offer, steps: Steps) -> Offer | None:
+    """Return what an offer comes to before steps; None if a message is needed whole there.
+
+    What is cut out before must change nothing after. It does not if the steps select elements by
+    names and attributes alone: whatever else is in the message, they do the same to what is left.
+    Of an element that is of use after the steps, what it was before is in a unit that is kept if
+    something is selected in it that the use presupposes there; in no unit, it is not cut out.
+
+    Args:
+        offer: Of the message after the steps.
+        steps: What is still to be done.
+
+    Example:
+        >>> from pathcast.registry.steps import parse_steps
+        >>> offer = offer_of(Subscription("a", "", "/b/n[@k = 'x']/list"))
+        >>> def before(*steps):
+        ...     found = offer_before(offer, parse_steps(steps))
+        ...     return found and [select.query for select in found.selects]
+        >>> before("drop /b/image"), before("rename //table list"), before("drop //i[1]")
+        (["/b/n[@k = 'x']/list"], ['/b/n/*'], None)
+
+    Cost: two compilations of each query and one of each step.
+    """
+    if not all(map(_selects_by_names, steps)):
+        return None
+    selects: set[Select] = set()
+    for select in offer.selects:
+        compiled = compile_subscription(select.query, dict(select.namespaces), "nodes")
+        for paths in compiled.conjunctions:
+            before = paths_before(paths, steps)
+            if before == paths.linear() and compiled.expression is None:
+                selects.add(select)
+                continue
+            structures = (path.structure() for path in before.paths)
+            longest = max(structures, key=lambda path: (len(path.steps()), path.text))
+            if len(longest.steps()) < len(offer.unit):
+                return None
+            selects.add(Select(longest.text))
+    return Offer(offer.unit, frozenset(selects))
 
 
 def common(offers: Iterable[Offer | None]) -> Offer | None:
@@ -289,11 +342,14 @@ class _Column:
 def _cut(
     message: bytes, units: npt.NDArray[np.uint32], used: npt.NDArray[np.uint32]
 ) -> bytes | None:
-    """A message without the units in which nothing of use begins."""
+    """A message without the units in which nothing of use begins; None if nothing is of use."""
     is_used = np.zeros(len(units), bool)
-    # Units are no parts of each other: the last one that begins before a place is around it.
-    is_used[np.searchsorted(units[:, 0], used, "right") - 1] = True
-    if not is_used.any():
+    # Units are no parts of each other: the last one that begins before a place may be around it.
+    around = np.searchsorted(units[:, 0], used, "right") - 1
+    is_inside = around >= 0
+    is_inside[is_inside] = used[is_inside] < units[around[is_inside], 1]
+    is_used[around[is_inside]] = True
+    if not len(used):
         return None
     if is_used.all():
         return message
@@ -310,6 +366,17 @@ def _count(counter: Counter[Counted], key: Counted, by: int) -> None:
         del counter[key]
 
 
+def _selects_by_names(step: EditStep) -> bool:
+    """Whether a step selects elements by the names and attributes of them and those around."""
+    form = form_of_path(step.path, dict(step.namespaces))
+    return form is not None and all(_asks_attributes(each) for each in form.binding)
+
+
+def _asks_attributes(step: PaperStep) -> bool:
+    """Whether all that is asked of the elements of a step are attributes of theirs."""
+    return all(not each.steps and each.target is Target.ATTRIBUTE for each in step.conditions)
+
+
 def _unit(binding: tuple[PaperStep, ...]) -> Unit:
     """The longest path of units that a binding path allows."""
     names: list[NameTest] = []
@@ -318,7 +385,7 @@ def _unit(binding: tuple[PaperStep, ...]) -> Unit:
             break
         names.append(step.name)
         # Below this step there are no units if what it asks for may be cut out of it.
-        if any(each.steps or each.target is not Target.ATTRIBUTE for each in step.conditions):
+        if not _asks_attributes(step):
             break
     return tuple(names)
 
@@ -327,7 +394,7 @@ def _selecting(program: Program) -> str:
     """Rewrite a query to return the nodes that it binds."""
     _, flwor = framed(program.body)
     assert flwor is not None
-    bound = Variable(flwor.clauses[0].variable)
+    bound = VariableReference(flwor.clauses[0].variable)
     return text_of(Program(Flwor(flwor.clauses, flwor.where, (), bound)))
 
 
@@ -339,5 +406,5 @@ def _selects(offer: Offer | None) -> set[Select]:
 def _unit_text(unit: Unit) -> str:
     """A query that selects the units."""
     steps = tuple(Step(Axis.CHILD, name) for name in unit)
-    clause = For("unit", None, Path(Root(), steps))
-    return text_of(Program(Flwor((clause,), None, (), Variable("unit"))))
+    clause = For("unit", None, LocationPath(True, steps))
+    return text_of(Program(Flwor((clause,), None, (), VariableReference("unit"))))

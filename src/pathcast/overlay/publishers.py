@@ -33,8 +33,6 @@ from msgspec import Meta
 from pathcast.overlay.messages import NUMBER_MAX, StreamMessage
 from pathcast.protocol import Effect, Forget, Save, records_under
 
-__all__ = ["PUBLISHERS_MAX", "Logged", "Numbered", "PublishedMessage", "Publishers"]
-
 PUBLISHERS_MAX = 1_000
 """Publishers that a root remembers: those that published last. One that is forgotten is taken at
 its word."""
@@ -55,22 +53,23 @@ class Numbered(msgspec.Struct, frozen=True):
     number: Annotated[int, Meta(ge=1, lt=NUMBER_MAX)]
 
 
-class PublishedMessage(msgspec.Struct, frozen=True):
-    """A message as it is published.
+class PublishRequest(msgspec.Struct, frozen=True, tag="Publish"):
+    """A message of a source, as a client publishes it and its root takes it.
 
     Attributes:
-        source: Its data source.
-        message: Its id.
+        source: Which.
+        message: Id of the message, of 1 to 128 characters.
         body: The message.
-        trace: As of `StreamMessage`.
-        numbered: By its publisher, if it numbers them.
+        numbered: Of a client that numbers what it publishes and may publish it again. The client
+            names publishers as it likes; the root knows them by the client's name and theirs.
+        trace: Brokers remember from whom they have it.
     """
 
     source: str
     message: str
     body: bytes
-    trace: bool = False
     numbered: Numbered | None = None
+    trace: bool = False
 
 
 class Logged(msgspec.Struct, frozen=True):

@@ -19,14 +19,12 @@ Source: 001, section 4.2.1; tables per neighbour, and per root, as docs/adr/0015
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import Callable, Iterable, Mapping, Sequence, Set
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 
 from pathcast.errors import PathcastError, PeerError
-from pathcast.overlay.content import LOCAL, InterestTables, RoutingDecision, Sent, TableChange
+from pathcast.overlay.content import LOCAL, Delta, InterestTables
 from pathcast.overlay.messages import Detach, Interest, Payload, Settled, StreamMessage
-
-__all__ = ["QueryPlane"]
 
 ENTRIES_MAX = 1_000_000
 CHUNK_ENTRIES = 4096
@@ -82,19 +80,6 @@ class QueryPlane:
         """Whether both ends have the link in their tree, and the table of the other is here."""
         return neighbour in self._attached and neighbour in self._heard
 
-    def route(self, bodies: Sequence[bytes]) -> Sequence[Set[str]]:
-        """For each message the neighbours that may want it."""
-        return self.interests.route(bodies)
-
-    def cut(
-        self,
-        bodies: Sequence[bytes],
-        wanted: Mapping[str, Sequence[int]],
-        done: Sequence[int] = (),
-    ) -> Mapping[str, Sequence[Sent | None]]:
-        """Cut messages for the neighbours that they are routed to (`InterestTables.cut`)."""
-        return self.interests.cut(bodies, wanted, done)
-
     def considered(self, origin: str, upstream: str | None, number: int | None) -> int:
         """Up to which of its changes an origin was considered where a message was cut.
 
@@ -114,14 +99,6 @@ class QueryPlane:
         history = self._history.get(origin, [])
         passed = bisect_right(history, number, key=lambda one: one[1].get(upstream, 0))
         return history[passed - 1][0] if passed else 0
-
-    def is_cutting(self, neighbour: str) -> bool:
-        """Forward to `InterestTables.is_cutting`."""
-        return self.interests.is_cutting(neighbour)
-
-    def decisions(self, size: int) -> RoutingDecision | None:
-        """Forward to `InterestTables.decisions`."""
-        return self.interests.decisions(size)
 
     def want(self, added: Iterable[str], removed: Iterable[str], ticket: int) -> None:
         """The broker's own subscribers want this; `on_settled(ticket)` when it is known."""
@@ -302,7 +279,7 @@ class QueryPlane:
             if told and name != origin
         }
 
-    def _tell(self, changes: Mapping[str, TableChange]) -> None:
+    def _tell(self, changes: Mapping[str, Delta]) -> None:
         for name in sorted(changes):
             change = changes[name]
             if self._attached.get(name) and (change.added or change.removed):

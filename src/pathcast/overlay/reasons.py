@@ -14,8 +14,6 @@ from collections.abc import Iterable
 
 from pathcast.engine import gates_that_hold
 
-__all__ = ["entries_that_hold"]
-
 
 def entries_that_hold(entries: Iterable[str], body: bytes) -> list[str]:
     """Entries of one neighbour that a message satisfies, sorted.

@@ -31,7 +31,7 @@ import msgspec
 from pathcast.errors import PathcastError, RegistrationError, StoreError, UnusableRowError
 from pathcast.overlay.completing import completion
 from pathcast.overlay.host_choice import ByContent, Chosen, HostChoice, Nearest, root_for
-from pathcast.overlay.leadership import Leadership, LeaseStore
+from pathcast.overlay.leadership import Leadership
 from pathcast.overlay.placing import (
     PLACEMENT,
     PROFILES_MAX,
@@ -73,6 +73,7 @@ from pathcast.store import (
     Record,
     SampleRecord,
     SourceRecord,
+    Store,
     check_record,
 )
 
@@ -98,7 +99,7 @@ class RegistrationNode:
     def __init__(
         self,
         name: str,
-        records: LeaseStore,
+        records: Store,
         placing: PlacementSettings | None = None,
         *,
         lease_seconds: float = 10.0,

@@ -9,8 +9,14 @@ from collections import Counter
 from dataclasses import dataclass, field
 
 from pathcast.errors import StoreError
-from pathcast.overlay.leadership import LeaseStore
-from pathcast.store import BrokerRecord, ChangeRecord, PlacementRecord, ProfileRecord, SourceRecord
+from pathcast.store import (
+    BrokerRecord,
+    ChangeRecord,
+    PlacementRecord,
+    ProfileRecord,
+    SourceRecord,
+    Store,
+)
 
 
 @dataclass
@@ -42,7 +48,7 @@ class RegistryView:
     measured_by: int = 0
     pending: dict[tuple[str, str], None] = field(default_factory=dict)
 
-    def follow(self, records: LeaseStore) -> None:
+    def follow(self, records: Store) -> None:
         """Takes in what has changed; a log that was compacted is replaced by the state.
 
         Raises:
@@ -57,7 +63,7 @@ class RegistryView:
                 raise
             self._read(records)
 
-    def _read(self, records: LeaseStore) -> None:
+    def _read(self, records: Store) -> None:
         self.__init__()  # type: ignore[misc]
         # The first position is the least: changes after it that are in the later lists too are
         # applied again, which does nothing.

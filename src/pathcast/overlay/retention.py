@@ -29,8 +29,6 @@ from typing import Final, NamedTuple
 from pathcast.overlay.broker_settings import ProtocolSettings
 from pathcast.overlay.messages import StreamMessage
 
-__all__ = ["Lag", "Retention"]
-
 ROOM_SHARE: Final = 16
 """A full log is emptied by one part in so many of its bounds: the fewer parts, the more rarely."""
 

@@ -23,12 +23,10 @@ from pathcast.overlay.broker_settings import ProtocolSettings
 from pathcast.overlay.lives import Lives, begun
 from pathcast.overlay.messages import SourceEntry, StreamMessage
 from pathcast.overlay.outcome import EventEffects
-from pathcast.overlay.publishers import Logged, PublishedMessage, Publishers
+from pathcast.overlay.publishers import Logged, Publishers, PublishRequest
 from pathcast.overlay.retention import Lag, Retention
 from pathcast.overlay.streams import Stream
 from pathcast.protocol import records_under
-
-__all__ = ["StreamRoot"]
 
 
 class _Kept(NamedTuple):
@@ -160,7 +158,7 @@ class StreamRoot:
         stream: Stream | None,
         members: Callable[[], Sequence[str]],
         has_joined: bool,
-        publications: Sequence[PublishedMessage],
+        publications: Sequence[PublishRequest],
         sender: str,
     ) -> list[int]:
         """Take messages, all or none; `keep` puts them on the disk. See `Broker.publish_all`.
@@ -179,7 +177,7 @@ class StreamRoot:
         self._check_room(stream, members, fresh)
         return self._take(stream, publications)
 
-    def _take(self, stream: Stream, publications: Sequence[PublishedMessage]) -> list[int]:
+    def _take(self, stream: Stream, publications: Sequence[PublishRequest]) -> list[int]:
         """The positions of messages that were checked; 0 of one that was taken before."""
         at, positions = max(stream.at, self.log_start), []
         made: list[StreamMessage] = []

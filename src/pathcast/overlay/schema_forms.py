@@ -36,10 +36,8 @@ from pathcast.errors import MissingDependencyError, PathcastError, SchemaError
 from pathcast.overlay.schemas import occurrences_of, read_schema
 from pathcast.query import conjunction_of, parse
 from pathcast.query.notation import is_bare_self, is_double_slash, notation
-from pathcast.query.syntax import Axis, BinaryExpr, Expr, LocationPath, NameTest, Predicate, Step
+from pathcast.query.syntax import Axis, BinaryExpr, Expr, LocationPath, NameTest, NodeTest, Step
 from pathcast.schema import ElementPaths, ExpandedName, PathOccurrences, SchemaStep
-
-__all__ = ["SchemaForms"]
 
 WAYS_MAX: Final = 20_000
 """Elements of the schemas, with the steps taken at them, that one comparison of paths looks at."""
@@ -67,20 +65,8 @@ class _Part(NamedTuple):
     step: Step
 
 
-class _Test(NamedTuple):
-    """A step as the schemas see it."""
-
-    is_below: bool
-    prefix: str | None
-    local: str
-    uri: str | None
-
-    @classmethod
-    def of(cls, part: _Part) -> _Test:
-        """The test of a step that leads to an element."""
-        test = part.step.test
-        assert isinstance(test, NameTest)
-        return cls(part.is_below, test.prefix, test.local, test.uri)
+_Tests: TypeAlias = tuple[tuple[bool, NodeTest], ...]
+"""Steps as the schemas see them: whether `//` stands before each, and its test."""
 
 
 class SchemaForms:
@@ -94,7 +80,7 @@ class SchemaForms:
         read = [found for text in dict.fromkeys(texts) if (found := _read(text)) is not None]
         self._paths = [paths for paths, _ in read]
         self._occurrences = [each for _, occurrences in read for each in occurrences]
-        self._ways: dict[tuple[_Places, tuple[_Test, ...]], tuple[int, _Places]] = {}
+        self._ways: dict[tuple[_Places, _Tests], tuple[int, _Places]] = {}
 
     def __bool__(self) -> bool:
         """Whether there is a schema that could be read."""
@@ -158,10 +144,8 @@ class SchemaForms:
             run = []
         return replace(path, steps=_steps([*made, *run], is_absolute=path.is_absolute))
 
-    def _predicates(self, step: Step, at: _Places) -> tuple[Predicate, ...]:
-        return tuple(
-            replace(each, expr=self._predicate_formed(each.expr, at)) for each in step.predicates
-        )
+    def _predicates(self, step: Step, at: _Places) -> tuple[Expr, ...]:
+        return tuple(self._predicate_formed(each, at) for each in step.predicates)
 
     def _predicate_formed(self, expr: Expr, at: _Places) -> Expr:
         match expr:
@@ -177,7 +161,7 @@ class SchemaForms:
         Cost: that of the comparisons for a run that is new, whatever is compared at its end.
         """
         wider = [*_wider(run), list(run)]
-        tests = tuple(_Test.of(part) for part in run)
+        tests = tuple((part.is_below, part.step.test) for part in run)
         found = self._ways.get((start, tests))
         if found is None:
             at = next(
@@ -276,7 +260,7 @@ def _steps(parts: Sequence[_Part], *, is_absolute: bool) -> tuple[Step, ...]:
 
 _PATTERN: Final = parse("a[.//b]")
 assert isinstance(_PATTERN, LocationPath)
-_BELOW: Final = _PATTERN.steps[0].predicates[0].expr
+_BELOW: Final = _PATTERN.steps[0].predicates[0]
 assert isinstance(_BELOW, LocationPath)
 _SELF, _DOUBLE_SLASH = _BELOW.steps[:2]
 
@@ -303,9 +287,8 @@ def _takes(test: object, name: ExpandedName | None) -> bool:
 
 
 def _schema_step(is_below: bool, test: NameTest) -> SchemaStep:
-    local = None if test.local == "*" else test.local
-    is_any = test.prefix == "*" or (local is None and test.prefix is None and test.uri is None)
-    return SchemaStep("//" if is_below else "/", None if is_any else test.uri or "", local)
+    is_any = test.prefix == "*" or (test.local is test.prefix is test.uri is None)
+    return SchemaStep("//" if is_below else "/", None if is_any else test.uri or "", test.local)
 
 
 def _taken(steps: Sequence[_Part], positions: frozenset[int], child: _Place) -> frozenset[int]:
@@ -327,8 +310,7 @@ def _branches(expr: Expr, above: tuple[SchemaStep, ...]) -> Iterator[tuple[Schem
     for number, part in enumerate(parts):
         assert isinstance(part.step.test, NameTest)
         above = (*above, _schema_step(part.is_below, part.step.test))
-        inner = [each.expr for each in part.step.predicates]
-        below = [each for each in inner if _elements(_compared(each))]
+        below = [each for each in part.step.predicates if _elements(_compared(each))]
         if len(below) + (number + 1 < len(parts)) > 1:
             yield above
         for each in below:

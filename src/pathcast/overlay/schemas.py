@@ -24,8 +24,6 @@ from pathcast.schema import (
     validator_of,
 )
 
-__all__ = ["check_schema", "occurrences_of", "read_schema"]
-
 
 def read_schema(text: str) -> tuple[ElementGraph, Mapping[str, str]]:
     """The elements of a DTD or an XML Schema, and prefix -> namespace of the latter.

@@ -48,8 +48,6 @@ from pathcast.store import CatalogRecord, ChangeRecord
 from pathcast.store import ProfileRecord as RegisteredProfile
 from pathcast.store import SourceRecord as RegisteredSource
 
-__all__ = ["HandedOver", "LeftProfile", "Planes", "kept_for"]
-
 _WITHDRAWN: Final = SourceEntry(withdrawn=True)
 _encode: Final = msgspec.msgpack.Encoder().encode
 
@@ -187,9 +185,9 @@ class Planes:
         effects: list[Effect] = []
         if self._in_force:
             came, self._in_force = self._in_force, {}
-            positions, said = self._node.follow_anew(now)
+            positions = self._node.broker.follow_anew()
             moved += [HandedOver(name, since, positions) for name, since in came.items()]
-            effects += said
+            effects += self._node.done(now)
         for name, profile in list(self._going.items()):
             if not self._node.broker.has_had(profile.handed):
                 continue
@@ -221,13 +219,17 @@ class Planes:
         kept = self._node.broker.subscriptions.get(name)
         if not isinstance(profile, RegisteredProfile) or profile.state != "active":
             self._since.pop(name, None)
-            return [] if kept is None else self._node.unsubscribe(name, now)
+            return (
+                [] if kept is None else self._node.asked(now, self._node.broker.unsubscribe, name)
+            )
         made = _subscription(profile)
         if made == kept:
             return []
         self._since[name] = profile.version
         try:
-            return self._node.subscribe(name, made.subscriber, made.profile, now, made.version)
+            return self._node.asked(
+                now, self._node.broker.subscribe, name, made.subscriber, made.profile, made.version
+            )
         except PathcastError as error:
             # The others are served all the same. Nobody is told that this one is in force.
             return [Deliver(OPERATOR, NeighbourRefused(name, error.code, error.message))]
@@ -247,11 +249,13 @@ class Planes:
         if isinstance(source, RegisteredSource):
             self._sources.add(name)
             entry = _entry(self._catalogs[name])
-            return self._node.register_source(name, entry, now, source.address)
+            return self._node.asked(
+                now, self._node.broker.register_source, name, entry, source.address
+            )
         if name not in self._sources:
             return []
         self._sources.remove(name)
-        return self._node.register_source(name, _WITHDRAWN, now)
+        return self._node.asked(now, self._node.broker.register_source, name, _WITHDRAWN)
 
 
 def _subscription(profile: RegisteredProfile) -> HostedSubscription:

@@ -63,8 +63,6 @@ from pathcast.overlay.messages import (
 )
 from pathcast.overlay.parts import Arriving, Parts
 
-__all__ = ["Follower", "Stream"]
-
 BATCH_MESSAGES = 256
 BATCH_BYTES = 262_144
 

@@ -30,8 +30,6 @@ from pathcast.overlay.subscriptions import (
 )
 from pathcast.protocol import Save, records_under
 
-__all__ = ["SnapshotReview", "SubscriptionSnapshots", "changed_key"]
-
 SNAPSHOT: Final = "snapshot"
 CHANGED: Final = "changed/"
 FOLLOWING: Final = "following"

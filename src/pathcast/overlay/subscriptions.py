@@ -14,8 +14,6 @@ import msgspec
 from pathcast.errors import PathcastError, UnknownQueryError
 from pathcast.overlay.content import DeliveryProfile, Profiles, Results, Verdict
 
-__all__ = ["HostedSubscription", "HostedSubscriptions", "KeptSubscription"]
-
 Entries = tuple[str, ...]
 
 RECORDS: Final = "subscription/"

@@ -6,6 +6,7 @@ change, so there are several, each at least four times as large as the next: wha
 one, and is joined with those that are not much larger before the next message.
 
 Example:
+    >>> from pathcast.overlay.content import LOCAL
     >>> table = Table()
     >>> table.set(LOCAL, ["/order/to[.='Bern']"], [])
     >>> table.set("east", ["//item[@sku='A7'] and //to", "/recall"], [])
@@ -30,10 +31,8 @@ from pathcast.errors import ConfigError
 from pathcast.limits import Limits
 from pathcast.model import RoutingEntry
 from pathcast.overlay.arriving_routes import MessageDecisions, Streams
-from pathcast.overlay.origins import LOCAL, EntriesByOrigin
+from pathcast.overlay.origins import EntriesByOrigin
 from pathcast.query import conjunction_of
-
-__all__ = ["LOCAL", "Table"]
 
 GROWTH: Final = 4
 """How many times as large as the next a routing table is at least."""
@@ -134,7 +133,7 @@ class Table:
         names, nobody = self._names(), frozenset[str]()
         reached = [nobody] * len(messages)
         for part in self._parts:
-            for row, targets in enumerate(part.router.route(messages)):
+            for row, targets in enumerate(part.router.route(messages).lists()):
                 if targets:
                     reached[row] |= {names[each] for each in targets if each in names}
         return reached

@@ -24,15 +24,6 @@ from __future__ import annotations
 import heapq
 from collections.abc import Mapping, Sequence
 
-__all__ = [
-    "Edge",
-    "Links",
-    "broadcast_tree",
-    "neighbours",
-    "spanning_tree",
-    "towards",
-]
-
 Links = Mapping[str, Mapping[str, int]]
 """Broker -> neighbours that it hears -> cost of the link."""
 

@@ -24,13 +24,11 @@ from pathlib import Path
 
 from pathcast.limits import Limits
 from pathcast.overlay.budgeted_table import BudgetedTable
-from pathcast.overlay.content import LOCAL, Content, RoutingDecision, Sent
+from pathcast.overlay.content import LOCAL, Content, Delta, RoutingDecision, Sent
 from pathcast.overlay.cutting import LinkCuts, ToldCuts, is_cut_entry, needs_in
-from pathcast.overlay.interest import Delta, Interests
+from pathcast.overlay.interest import Interests
 from pathcast.overlay.local_plan import XmlProfiles
 from pathcast.overlay.table import Table
-
-__all__ = ["XmlInterests", "XmlProfiles", "limits_of", "xml_content"]
 
 
 def xml_content(
@@ -79,7 +77,7 @@ def limits_of(message_bytes_max: int) -> Limits:
 
 
 class XmlInterests:
-    """`pathcast.overlay.content.Interests`: what neighbours are told, and what they tell.
+    """`pathcast.overlay.content.InterestTables`: what neighbours are told, and what they tell.
 
     Args:
         limits: What one message may cost.
@@ -115,7 +113,7 @@ class XmlInterests:
         return len(self._table)
 
     def check(self, entries: Iterable[str]) -> None:
-        """Implement `Interests.check`."""
+        """Implement `InterestTables.check`."""
         paths, cuts = _split(entries)
         self._table.check(paths)
         for entry in cuts:
@@ -126,7 +124,7 @@ class XmlInterests:
     def update(
         self, origin: str, added: Iterable[str], removed: Iterable[str]
     ) -> Mapping[str, Delta]:
-        """Implement `Interests.update`."""
+        """Implement `InterestTables.update`."""
         added, added_cuts = _split(added)
         removed, removed_cuts = _split(removed)
         if origin != LOCAL:  # what its own subscribers want, a broker decides exactly
@@ -139,7 +137,7 @@ class XmlInterests:
         )
 
     def set_neighbours(self, names: Iterable[str]) -> Mapping[str, Delta]:
-        """Implement `Interests.set_neighbours`."""
+        """Implement `InterestTables.set_neighbours`."""
         names = tuple(names)
         for name in self._neighbours:
             if name not in names:
@@ -150,19 +148,19 @@ class XmlInterests:
         return _joined(self._interests.set_neighbours(names), self._told_cuts.set_neighbours(names))
 
     def told(self, neighbour: str) -> frozenset[str]:
-        """Implement `Interests.told`."""
+        """Implement `InterestTables.told`."""
         return self._interests.told(neighbour) | self._told_cuts.told(neighbour)
 
     def entries(self, origin: str) -> frozenset[str]:
-        """Implement `Interests.entries`."""
+        """Implement `InterestTables.entries`."""
         return self._interests.entries(origin) | self._told_cuts.entries(origin)
 
     def held(self, neighbour: str) -> frozenset[str]:
-        """Implement `Interests.held`."""
+        """Implement `InterestTables.held`."""
         return self._table.entries(neighbour)
 
     def route(self, bodies: Sequence[bytes]) -> list[frozenset[str]]:
-        """Implement `Interests.route`."""
+        """Implement `InterestTables.route`."""
         return self._table.route(list(bodies))
 
     def cut(
@@ -171,7 +169,7 @@ class XmlInterests:
         wanted: Mapping[str, Sequence[int]],
         done: Sequence[int] = (),
     ) -> Mapping[str, Sequence[Sent | None]]:
-        """Implement `Interests.cut`."""
+        """Implement `InterestTables.cut`."""
         if self._cuts is not None:
             return self._cuts.cut(bodies, wanted, done)
         came = [
@@ -185,11 +183,11 @@ class XmlInterests:
         return {} if self._cuts is None else self._cuts.saved
 
     def is_cutting(self, neighbour: str) -> bool:
-        """Implement `Interests.is_cutting`."""
+        """Implement `InterestTables.is_cutting`."""
         return self._cuts is not None and self._cuts.is_cutting(neighbour)
 
     def decisions(self, size: int) -> RoutingDecision | None:
-        """Implement `Interests.decisions`."""
+        """Implement `InterestTables.decisions`."""
         return self._table.decisions(size)
 
 

@@ -27,11 +27,11 @@ from pathcast.query.normal import (
     AnyIn,
     AnyName,
     AnyNamespace,
-    Axis,
     Comparison,
     Name,
     NameTest,
     Operator,
+    PathAxis,
 )
 from pathcast.query.places import End, NativePlace, Place, path_to, place_of, steps_of
 from pathcast.query.population import OPERATORS, Population, population_of, population_of_columns
@@ -53,7 +53,6 @@ __all__ = [
     "AnyIn",
     "AnyName",
     "AnyNamespace",
-    "Axis",
     "Comparison",
     "CompiledQuery",
     "CompiledSubscription",
@@ -64,6 +63,7 @@ __all__ = [
     "Namespaces",
     "NativePlace",
     "Operator",
+    "PathAxis",
     "Place",
     "Population",
     "binding",

@@ -34,14 +34,7 @@ from pathcast.query.syntax import (
 )
 
 COMPARISONS: Final[Mapping[BinaryOperator, Operator]] = MappingProxyType(
-    {
-        BinaryOperator.EQ: Operator.EQ,
-        BinaryOperator.NE: Operator.NE,
-        BinaryOperator.LT: Operator.LT,
-        BinaryOperator.LE: Operator.LE,
-        BinaryOperator.GT: Operator.GT,
-        BinaryOperator.GE: Operator.GE,
-    }
+    {BinaryOperator(each.value): each for each in Operator if not each.is_call}
 )
 """Comparison operators of the syntax tree."""
 
@@ -106,7 +99,7 @@ def _gives_one(step: Step) -> bool:
     test = step.test
     if step.axis in (Axis.SELF, Axis.PARENT):
         return True
-    is_named = isinstance(test, NameTest) and test.local != "*" and test.prefix != "*"
+    is_named = isinstance(test, NameTest) and test.local is not None and test.prefix != "*"
     return step.axis is Axis.ATTRIBUTE and is_named
 
 

@@ -42,7 +42,6 @@ from pathcast.query.syntax import (
     FunctionCall,
     LocationPath,
     PathExpr,
-    Predicate,
     Step,
     UnaryExpr,
 )
@@ -191,10 +190,9 @@ class _Walk:
         for step in steps:
             self.predicates(step.predicates, is_decisive)
 
-    def predicates(self, predicates: Sequence[Predicate], is_decisive: bool) -> None:
+    def predicates(self, predicates: Sequence[Expr], is_decisive: bool) -> None:
         found = _Conjunction()
-        for number, predicate in enumerate(predicates):
-            expr = predicate.expr
+        for number, expr in enumerate(predicates):
             # A position counts in the list that the predicate before has left.
             scope = f"#{number}"
             if kind_of(expr) is Kind.NUMBER:

@@ -30,6 +30,9 @@ from pathcast.query.atoms import is_single
 from pathcast.query.notation import Notation
 from pathcast.query.static import Kind, kind_of
 from pathcast.query.syntax import (
+    ADDITIVE,
+    MULTIPLICATIVE,
+    ORDERS,
     Axis,
     BinaryExpr,
     BinaryOperator,
@@ -41,25 +44,12 @@ from pathcast.query.syntax import (
     NameTest,
     Number,
     PathExpr,
-    Predicate,
     Step,
     UnaryExpr,
 )
 from pathcast.query.values import number_of
 
-_ORDERS: Final = frozenset(
-    {BinaryOperator.LT, BinaryOperator.LE, BinaryOperator.GT, BinaryOperator.GE}
-)
-
-_ARITHMETIC: Final = frozenset(
-    {
-        BinaryOperator.PLUS,
-        BinaryOperator.MINUS,
-        BinaryOperator.MULTIPLY,
-        BinaryOperator.DIV,
-        BinaryOperator.MOD,
-    }
-)
+_ARITHMETIC: Final = MULTIPLICATIVE | ADDITIVE
 
 _ONE_ITEM: Final = frozenset(
     {
@@ -120,7 +110,7 @@ def language_issues(expr: Expr, notation: Notation) -> list[LanguageIssue]:
 
 def _issues(expr: Expr, notation: Notation) -> Iterator[LanguageIssue]:
     match expr:
-        case BinaryExpr(operators=(operator,)) if operator in _ORDERS:
+        case BinaryExpr(operators=(operator,)) if operator in ORDERS:
             yield from _order(expr, operator, notation)
         case BinaryExpr(operators=operators, operands=operands) if operators[0] in _ARITHMETIC:
             for operand in operands:
@@ -186,7 +176,7 @@ def _may_be_several(expr: Expr) -> bool:
     """Whether a node-set is written so that it usually has several nodes."""
     match expr:
         case FilterExpr(predicates=predicates):
-            return not _is_first(predicates[-1].expr)
+            return not _is_first(predicates[-1])
         case LocationPath(steps=steps) | PathExpr(steps=steps):
             return not is_single(expr) and any(map(_leads_to_several, steps))
     return True
@@ -202,11 +192,11 @@ def _leads_to_several(step: Step) -> bool:
         return False
     if step.axis not in (Axis.CHILD, Axis.ATTRIBUTE):
         return True
-    return isinstance(step.test, NameTest) and step.test.local == "*"
+    return isinstance(step.test, NameTest) and step.test.local is None
 
 
 def _parts(expr: Expr) -> list[Expr]:
-    predicates: tuple[Predicate, ...] = ()
+    predicates: tuple[Expr, ...] = ()
     found: list[Expr] = []
     match expr:
         case LocationPath(steps=steps):
@@ -222,4 +212,4 @@ def _parts(expr: Expr) -> list[Expr]:
             found.append(operand)
         case BinaryExpr(operands=operands):
             found += operands
-    return found + [predicate.expr for predicate in predicates]
+    return [*found, *predicates]

@@ -11,7 +11,7 @@ from enum import Enum
 from typing import Final, TypeAlias
 
 
-class Axis(Enum):
+class PathAxis(Enum):
     """How a step leads on from the step before it; the value is how it is written."""
 
     CHILD = "/"

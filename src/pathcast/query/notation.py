@@ -19,6 +19,8 @@ from typing import Final
 from pathcast.query.canonical import literal_text, number_text
 from pathcast.query.names import XML_NAMESPACE, Namespaces
 from pathcast.query.syntax import (
+    EQUALITIES,
+    ORDERS,
     PRECEDENCE,
     Axis,
     BinaryExpr,
@@ -26,30 +28,19 @@ from pathcast.query.syntax import (
     Expr,
     FilterExpr,
     FunctionCall,
+    KindTest,
     Literal,
     LocationPath,
+    NodeKind,
     NodeTest,
-    NodeType,
-    NodeTypeTest,
     Number,
     PathExpr,
-    Predicate,
     Step,
     UnaryExpr,
     VariableReference,
 )
 
-_TIGHT: Final = frozenset(
-    {
-        BinaryOperator.EQ,
-        BinaryOperator.NE,
-        BinaryOperator.LT,
-        BinaryOperator.LE,
-        BinaryOperator.GT,
-        BinaryOperator.GE,
-        BinaryOperator.UNION,
-    }
-)
+_TIGHT: Final = ORDERS | EQUALITIES | {BinaryOperator.UNION}
 """Operators without blanks around them, where nothing reads them otherwise."""
 
 _UNION_LEVEL: Final = -1
@@ -70,15 +61,14 @@ def is_double_slash(step: Step) -> bool:
     """Whether a step is what `//` stands for."""
     return (
         step.axis is Axis.DESCENDANT_OR_SELF
-        and isinstance(step.test, NodeTypeTest)
-        and step.test.type is NodeType.NODE
+        and step.test == KindTest(NodeKind.NODE)
         and not step.predicates
     )
 
 
 def is_bare_self(step: Step) -> bool:
     """Whether a step is `.`."""
-    is_node = isinstance(step.test, NodeTypeTest) and step.test.type is NodeType.NODE
+    is_node = step.test == KindTest(NodeKind.NODE)
     return step.axis is Axis.SELF and is_node and not step.predicates
 
 
@@ -118,11 +108,12 @@ class Notation:
                 return "-" * minuses + self.operand(operand, _UNION_LEVEL)
             case BinaryExpr():
                 return self.binary(expr)
+        raise AssertionError(expr)
 
     def step(self, step: Step, *, with_predicates: bool = True) -> str:
         """A location step, without what stands before it."""
         predicates = self.predicates(step.predicates) if with_predicates else ""
-        is_node = isinstance(step.test, NodeTypeTest) and step.test.type is NodeType.NODE
+        is_node = step.test == KindTest(NodeKind.NODE)
         if is_node and step.axis is Axis.SELF:
             return "." + predicates
         if is_node and step.axis is Axis.PARENT:
@@ -133,12 +124,13 @@ class Notation:
 
     def node_test(self, test: NodeTest, *, has_default: bool) -> str:
         """A node test; unprefixed names are in the default namespace, but for attributes."""
-        if isinstance(test, NodeTypeTest):
+        if isinstance(test, KindTest):
             target = "" if test.target is None else literal_text(test.target)
-            return f"{test.type.value}({target})"
+            return f"{test.kind.value}({target})"
+        local = test.local or "*"
         if test.uri is None:
-            return test.local if test.prefix is None else f"{test.prefix}:{test.local}"
-        return self.name(test.uri, test.local, has_default=has_default)
+            return local if test.prefix is None else f"{test.prefix}:{local}"
+        return self.name(test.uri, local, has_default=has_default)
 
     def name(self, uri: str, local: str, *, has_default: bool) -> str:
         """An expanded name."""
@@ -161,9 +153,9 @@ class Notation:
             text += self.step(step)
         return text or "/"
 
-    def predicates(self, predicates: Sequence[Predicate]) -> str:
+    def predicates(self, predicates: Sequence[Expr]) -> str:
         """Predicates in their brackets."""
-        return "".join(f"[{self.expr(predicate.expr)}]" for predicate in predicates)
+        return "".join(f"[{self.expr(predicate)}]" for predicate in predicates)
 
     def binary(self, expr: BinaryExpr) -> str:
         """Operands and the operators between them."""

@@ -6,7 +6,7 @@ same structure and compare the same thing, as the exclusiveness patterns of the 
 
 Example:
     >>> from pathcast.query.normal import Operator
-    >>> place = Place(((Axis.CHILD, Name("", "a")), (Axis.DESCENDANT, AnyName())), End.TEXT)
+    >>> place = Place(((PathAxis.CHILD, Name("", "a")), (PathAxis.DESCENDANT, AnyName())), End.TEXT)
     >>> print(place, path_to(place, Comparison(Operator.GT, 3.0)))
     /a//*/text() /a//*[text()>3]
 
@@ -24,13 +24,13 @@ from pathcast.query.normal import (
     AnyIn,
     AnyName,
     AnyNamespace,
-    Axis,
     Comparison,
     Name,
     NameTest,
+    PathAxis,
 )
 
-BareStep: TypeAlias = tuple[Axis, NameTest]
+BareStep: TypeAlias = tuple[PathAxis, NameTest]
 """A location step without predicates."""
 
 
@@ -70,14 +70,15 @@ class Place(NamedTuple):
         """An expression that selects the attributes, text nodes or elements, and its namespaces.
 
         Example:
-            >>> steps = (Axis.CHILD, Name("urn:n", "a")), (Axis.DESCENDANT_OR_SELF, AnyName())
+            >>> below = PathAxis.DESCENDANT_OR_SELF
+            >>> steps = (PathAxis.CHILD, Name("urn:n", "a")), (below, AnyName())
             >>> place = Place(steps, End.ATTRIBUTE, Name("", "b"))
             >>> print(place, *place.to_query())
             /Q{urn:n}a//./@b /n0:a//@b {'n0': 'urn:n'}
         """
         names = _Prefixes()
         *steps, (axis, test) = self.steps
-        is_or_self = axis is Axis.DESCENDANT_OR_SELF
+        is_or_self = axis is PathAxis.DESCENDANT_OR_SELF
         if not is_or_self:
             steps.append((axis, test))
         path = "".join(each.value + names.text(test) for each, test in steps)
@@ -111,8 +112,8 @@ class _Prefixes:
         return self.prefixes.setdefault(uri, f"n{len(self.prefixes)}")
 
 
-def _step_text(axis: Axis, test: NameTest) -> str:
-    if axis is Axis.DESCENDANT_OR_SELF:
+def _step_text(axis: PathAxis, test: NameTest) -> str:
+    if axis is PathAxis.DESCENDANT_OR_SELF:
         return str(axis.value)
     return f"{axis.value}{name_test_text(test)}"
 
@@ -123,7 +124,7 @@ NativeTest: TypeAlias = tuple[str | None, str | None]
 NativePlace: TypeAlias = tuple[list[tuple[int, str | None, str | None]], int, NativeTest]
 """Steps (number of the axis, name test), number of the end, and the test of an attribute."""
 
-_AXES: Final = tuple(Axis)
+_AXES: Final = tuple(PathAxis)
 _ENDS: Final = tuple(End)
 
 

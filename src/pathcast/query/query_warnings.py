@@ -15,7 +15,7 @@ Example:
 Most queries are plain: paths whose conditions are about different values each. A pattern tells
 these by their text, and the others are analysed (`pathcast.query.condition_issues`).
 
-It knows no message; `pathcast.lint` looks at a sample. Conditions of XQuery are not looked at.
+It knows no message; `pathcast.lint` looks at a sample.
 """
 
 from __future__ import annotations
@@ -32,7 +32,9 @@ from pathcast.query.language_issues import language_issues
 from pathcast.query.names import Namespaces
 from pathcast.query.notation import Notation
 from pathcast.query.reader import read_query
+from pathcast.query.xquery.known_truths import program_truths
 from pathcast.query.xquery.language import without_comments
+from pathcast.query.xquery.reader import parse
 
 # Names that are operators elsewhere are left to the analysis.
 _NAME: Final = r"(?!(?:and|or|div|mod)(?![\w.\-]))[^\W\d][\w.\-]*+"
@@ -94,14 +96,16 @@ def warnings_of(
 
     Cost: some microseconds for a plain query, 1 ms for any other.
     """
-    if language == "xquery" or is_plain(text):
+    if language == "xquery":
+        return _of_program(query_id, text, namespaces)
+    if is_plain(text):
         return ()
     plain = without_comments(text)
     try:
         expr = read_query(plain, namespaces)
     except QuerySyntaxError:
         # It is XQuery, as it can be registered.
-        return ()
+        return _of_program(query_id, text, namespaces)
     notation = Notation(namespaces)
     issues = query_issues(expr, compile_query(plain, namespaces).alternatives, notation)
     truths = [
@@ -122,6 +126,15 @@ def warnings_of(
         for issue in (language_issues(expr, notation) if language is None else ())
     ]
     return (*truths, *meanings)
+
+
+def _of_program(query_id: str, text: str, namespaces: Namespaces) -> tuple[QueryWarning, ...]:
+    """The conditions of an XQuery that never or always hold."""
+    issues = program_truths(parse(text, namespaces))
+    return tuple(
+        QueryWarning(query_id, text, issue.code, False, issue.offset, issue.reason)
+        for issue in issues
+    )
 
 
 @cache

@@ -44,15 +44,14 @@ from pathcast.query.syntax import (
     Expr,
     FilterExpr,
     FunctionCall,
+    KindTest,
     Literal,
     LocationPath,
     NameTest,
+    NodeKind,
     NodeTest,
-    NodeType,
-    NodeTypeTest,
     Number,
     PathExpr,
-    Predicate,
     Step,
     UnaryExpr,
     VariableReference,
@@ -70,7 +69,7 @@ PREDICATES_MAX: Final = 16
 
 _AXES: Final = {axis.value: axis for axis in Axis}
 _OPERATORS: Final = {operator.value: operator for operator in BinaryOperator}
-_NODE_TYPES: Final = {type_.value: type_ for type_ in NodeType}
+_KINDS: Final = {kind.value: kind for kind in NodeKind}
 
 
 def parse(text: str) -> Expr:
@@ -156,10 +155,10 @@ def _expr(node: tuple[Any, ...], tree: list[Expr]) -> Expr:
         case ("literal", value, offset):
             return Literal(value, offset)
         case ("number", value, offset):
-            return Number(value, offset)
-        case ("binary", operators, operands, offset, operator_offset):
+            return Number(value, offset=offset)
+        case ("binary", operators, operands, offset, _):
             names = tuple(_OPERATORS[each] for each in operators)
-            return BinaryExpr(names, _all(operands, tree), offset, operator_offset)
+            return BinaryExpr(names, _all(operands, tree), offset)
         case ("call", name, arguments, offset):
             return FunctionCall(name, _all(arguments, tree), offset)
         case ("unary", minuses, operand, offset):
@@ -187,11 +186,13 @@ def _steps(steps: Iterable[tuple[Any, ...]], tree: list[Expr]) -> tuple[Step, ..
 
 
 def _node_test(test: tuple[Any, ...]) -> NodeTest:
-    if len(test) == 4:
-        return NameTest(*test)
-    type_, target, offset = test
-    return NodeTypeTest(_NODE_TYPES[type_], target, offset)
+    match test:
+        case (prefix, local, uri, offset):
+            return NameTest(uri, None if local == "*" else local, prefix, offset)
+        case (kind, target, offset):
+            return KindTest(_KINDS[kind], target, offset)
+    raise AssertionError(test)
 
 
-def _predicates(predicates: Iterable[tuple[int, int]], tree: list[Expr]) -> tuple[Predicate, ...]:
-    return tuple([Predicate(tree[place], offset) for place, offset in predicates])
+def _predicates(predicates: Iterable[tuple[int, int]], tree: list[Expr]) -> tuple[Expr, ...]:
+    return tuple([tree[place] for place, _ in predicates])

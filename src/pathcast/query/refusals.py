@@ -21,15 +21,16 @@ from typing import Any, Final
 from pathcast.boundary import native, native_errors
 from pathcast.errors import QuerySyntaxError, UnsupportedQueryError, shown
 from pathcast.query import suggestions
-from pathcast.query.functions import ARGUMENT_COUNTS, arguments_expected
+from pathcast.query.functions import CORE_FUNCTIONS, arguments_expected
 from pathcast.query.names import Namespaces
 from pathcast.query.prefixes import binding, usual_uri
 from pathcast.query.refused_functions import for_function, for_type, in_xquery
-from pathcast.query.syntax import Axis, NodeType
+from pathcast.query.syntax import Axis
 
 _MESSAGE_VARIABLE: Final = "$msg"
 
 _AXES: Final = tuple(axis.value for axis in Axis)
+_NODE_TYPES: Final = ("comment", "node", "processing-instruction", "text")
 
 
 @dataclass(frozen=True, slots=True)
@@ -167,7 +168,7 @@ _EXPECTED: Final = MappingProxyType(
         "operator-or-end": "an operator or the end",
         "operator-or-closing": "an operator or {closing}",
         "operator-or-comma": "an operator, a comma or )",
-        **{f"{each.value}-end": f"the ) of {each.value}()" for each in NodeType},
+        **{f"{each}-end": f"the ) of {each}()" for each in _NODE_TYPES},
     }
 )
 
@@ -290,7 +291,7 @@ def _for_unknown_function(written: str) -> str | None:
         return for_type(local)
     if (instead := for_function(local)) is not None:
         return instead
-    known = [*ARGUMENT_COUNTS, *(type_.value for type_ in NodeType)]
+    known = [*CORE_FUNCTIONS, *_NODE_TYPES]
     if (meant := suggestions.nearest(local, known)) is not None:
         return f"did you mean {meant}()?"
     meant = suggestions.nearest(local, sorted(in_xquery()))

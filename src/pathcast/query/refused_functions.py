@@ -24,7 +24,7 @@ from types import MappingProxyType
 from typing import Final
 
 from pathcast.boundary import native
-from pathcast.query.functions import ARGUMENT_COUNTS
+from pathcast.query.functions import CORE_FUNCTIONS
 
 _UPPER: Final = "'ABCDEFGHIJKLMNOPQRSTUVWXYZ'"
 _LOWER: Final = "'abcdefghijklmnopqrstuvwxyz'"
@@ -115,7 +115,7 @@ NOWHERE: Final = "it is in neither language here"
 def in_xquery() -> tuple[str, ...]:
     """Functions that an XQuery subscription may call, and an XPath may not."""
     called = (name for name, *_ in native.xquery_functions())
-    return tuple(name for name in called if name not in ARGUMENT_COUNTS)
+    return tuple(name for name in called if name not in CORE_FUNCTIONS)
 
 
 @cache

@@ -9,8 +9,10 @@ from enum import Enum
 from types import MappingProxyType
 from typing import Final
 
-from pathcast.query.functions import RESULT_TYPES
+from pathcast.query.functions import CORE_FUNCTIONS
 from pathcast.query.syntax import (
+    EQUALITIES,
+    ORDERS,
     BinaryExpr,
     BinaryOperator,
     Expr,
@@ -38,18 +40,7 @@ _KINDS: Final = MappingProxyType(
     {"nodes": Kind.NODE_SET, "boolean": Kind.BOOLEAN, "number": Kind.NUMBER, "string": Kind.STRING}
 )
 
-_BOOLEAN_OPERATORS: Final = frozenset(
-    {
-        BinaryOperator.OR,
-        BinaryOperator.AND,
-        BinaryOperator.EQ,
-        BinaryOperator.NE,
-        BinaryOperator.LT,
-        BinaryOperator.LE,
-        BinaryOperator.GT,
-        BinaryOperator.GE,
-    }
-)
+_BOOLEAN_OPERATORS: Final = ORDERS | EQUALITIES | {BinaryOperator.OR, BinaryOperator.AND}
 
 
 def kind_of(expr: Expr) -> Kind:
@@ -64,7 +55,7 @@ def kind_of(expr: Expr) -> Kind:
         case LocationPath() | PathExpr() | FilterExpr() | VariableReference():
             return Kind.NODE_SET
         case FunctionCall(name=name):
-            return _KINDS[RESULT_TYPES[name]]
+            return _KINDS[CORE_FUNCTIONS[name].result]
         case Literal():
             return Kind.STRING
         case Number() | UnaryExpr():

@@ -91,7 +91,7 @@ def meant(expr: Expr, beside: Sequence[Expr], notation: Notation) -> str | None:
             continue
         operator = next(each for each, of in COMPARISONS.items() if of is atom.compare.operator)
         operands = (atom.operand, expr)
-        written = BinaryExpr((operator,), operands, expr.offset, expr.offset)
+        written = BinaryExpr((operator,), operands, expr.offset)
         return f"write `{notation.expr(written)}`"
     if isinstance(expr, NumberLiteral):
         return f"for a position write `position()={notation.expr(expr)}`"

@@ -48,7 +48,7 @@ def record_path(
 
 
 def _pair(text: str, test: NameTest, bound: Mapping[str, str]) -> tuple[str | None, str | None]:
-    local = None if test.local == "*" else test.local
+    local = test.local
     if test.uri is not None:
         return test.uri, local
     if test.prefix is None:

@@ -26,7 +26,7 @@ from pathcast.registry.identity import delivery_id, message_id, subscription_ver
 from pathcast.registry.plan import SubscriptionPlan
 from pathcast.registry.registry import Registry
 from pathcast.registry.snapshot import Snapshot
-from pathcast.registry.value_files import with_values
+from pathcast.registry.value_files import files_below, rows_with_values, with_values
 
 __all__ = [
     "DELIVERIES_SCHEMA",
@@ -38,7 +38,9 @@ __all__ = [
     "Snapshot",
     "SubscriptionPlan",
     "delivery_id",
+    "files_below",
     "message_id",
+    "rows_with_values",
     "subscription_version",
     "with_values",
 ]

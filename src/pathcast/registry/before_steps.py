@@ -30,8 +30,6 @@ from pathcast.model import QueryLanguage, Subscription
 from pathcast.query import compile_subscription
 from pathcast.registry.steps import Steps, step_data
 
-__all__ = ["conjunctions_before", "gate_paths", "paths_before"]
-
 
 def paths_before(paths: native.Conjunction, steps: Steps) -> native.Conjunction:
     """Linear paths that all hold if, some or all steps later, all of some paths do.

@@ -28,29 +28,52 @@ import pyarrow as pa
 from pathcast.engine import html_table
 from pathcast.engine.messages import refused_rows
 from pathcast.engine.results import take_ids
-from pathcast.model import BatchStats, Delivery, DeliveryAnswer, Recipient, StoredDeliveries
-from pathcast.registry.identity import delivery_id, delivery_id_array, hexadecimal
+from pathcast.model import (
+    BatchStats,
+    Delivery,
+    DeliveryAnswer,
+    Recipient,
+    StoredDeliveries,
+)
+from pathcast.registry.identity import DIGEST_BYTES, delivery_id, delivery_ids
 
 if TYPE_CHECKING:
     from pathcast.errors import PathcastError
     from pathcast.registry.message_ids import MessageIds
 
 _NAMES = pa.dictionary(pa.int32(), pa.string())
+_DIGEST = pa.binary(DIGEST_BYTES)
 
 DELIVERIES_SCHEMA = pa.schema(
     [
-        pa.field("delivery_id", pa.string(), nullable=False),
+        pa.field("delivery_id", _DIGEST, nullable=False),
         pa.field("message_id", _NAMES, nullable=False),
         pa.field("subscription_id", _NAMES, nullable=False),
         pa.field("subscriber", _NAMES, nullable=False),
-        pa.field("subscription_version", _NAMES, nullable=False),
+        pa.field("subscription_version", pa.dictionary(pa.int32(), _DIGEST), nullable=False),
         pa.field("snapshot_version", _NAMES, nullable=False),
         pa.field("result_number", pa.int32(), nullable=False),
         pa.field("fragment", pa.dictionary(pa.int32(), pa.large_binary())),
     ]
 )
 """One row a delivery, in the order of messages, then of the numbers of subscriptions (as they came,
-until they are frozen or merged), then of results. `fragment` is null for deliver="ids"."""
+until they are frozen or merged), then of results. Ids and versions are the bytes that `Delivery`
+shows as hexadecimal digits. `fragment` is null for deliver="ids" and deliver="nodes"."""
+
+NODES_SCHEMA = pa.schema(
+    [
+        pa.field("row", pa.int32(), nullable=False),
+        pa.field("subscription_id", _NAMES, nullable=False),
+        pa.field("result_number", pa.int32(), nullable=False),
+        pa.field("kind", pa.dictionary(pa.int8(), pa.string()), nullable=False),
+        pa.field("node_number", pa.int32(), nullable=False),
+        ("start", pa.int32()),
+        ("end", pa.int32()),
+    ]
+)
+"""One row a delivery for deliver="nodes": the place of its message in the batch, the subscription
+(by number, places in `DeliveryBatch.subscription_ids`), which of its results, and the place of the
+node as `pathcast.model.DeliveredNode` says."""
 
 ERRORS_SCHEMA = pa.schema(
     [
@@ -91,7 +114,6 @@ class DeliveryBatch:
         messages: Their ids.
         version: Of the subscriptions that answered, by `str`.
         errors: Place -> what has to be said in the place of the refusal of the engine.
-        make_ids: `delivery_id_array`, or a faster one.
     """
 
     def __init__(
@@ -100,13 +122,11 @@ class DeliveryBatch:
         messages: MessageIds,
         version: object,
         errors: Mapping[int, PathcastError] | None = None,
-        make_ids: Callable[..., pa.Array] = delivery_id_array,
     ) -> None:
         self._answer = answer
         self._messages = messages
         self._version = version
         self._errors = errors or {}
-        self._make_ids = make_ids
 
     def __len__(self) -> int:
         """Number of deliveries."""
@@ -142,7 +162,7 @@ class DeliveryBatch:
         """The deliveries without ids, subscribers and versions.
 
         Each is the place of its message, the id of its subscription, the number of the result and
-        the result, None for deliver="ids".
+        the result, None for deliver="ids" and deliver="nodes".
 
         Cost: 0.2 µs each; the cheapest way to read few.
         """
@@ -167,6 +187,33 @@ class DeliveryBatch:
         return pa.RecordBatch.from_pydict(columns)
 
     @cached_property
+    def nodes(self) -> pa.Table:
+        """The places of nodes, for deliver="nodes", as rows of `NODES_SCHEMA`.
+
+        Example:
+            >>> from pathcast import Registry, Subscription
+            >>> registry = Registry()
+            >>> _ = registry.add(Subscription("q1", "ann", "//b/@n", deliver="nodes"))
+            >>> message = b"<a><b n='1'/><b n='22'/></a>"
+            >>> nodes = registry.deliver([message]).nodes
+            >>> [message[row["start"] : row["end"]] for row in nodes.to_pylist()]
+            [b'1', b'22']
+
+        Cost: a pass over them.
+        """
+        of, rows = self._answer.nodes, self._answer.rows
+        at = of.column("delivery")
+        ids = self._recipients.column("subscription_id")
+        columns = [
+            rows.column("message").view(pa.int32()).take(at),
+            pa.DictionaryArray.from_arrays(self._subscribed[1].view(pa.int32()).take(at), ids),
+            rows.column("result").view(pa.int32()).take(at),
+            of.column("kind"),
+            *(of.column(name).view(pa.int32()) for name in ("number", "start", "end")),
+        ]
+        return pa.table(columns, schema=NODES_SCHEMA)
+
+    @cached_property
     def table(self) -> pa.Table:
         """The deliveries as rows of `DELIVERIES_SCHEMA`, every distinct result once."""
         columns = self.rows.columns
@@ -185,7 +232,7 @@ class DeliveryBatch:
         places = self._subscribed[1]
         ids, subscribers, versions = self._recipients.columns
         results = answered.column("result")
-        made = self._make_ids(versions, places, message_ids, pa.array(message_places), results)
+        made = delivery_ids(versions, places, message_ids, pa.array(message_places), results)
         distinct_messages, message_numbers = _numbered(message_ids)
         subscribers = subscribers.dictionary_encode()
         places = places.view(pa.int32())
@@ -193,11 +240,11 @@ class DeliveryBatch:
         dictionary = pa.DictionaryArray.from_arrays
         return pa.record_batch(
             [
-                hexadecimal(made),
+                made,
                 dictionary(message_numbers[message_places], distinct_messages),
                 dictionary(places, ids),
                 dictionary(subscribers.indices.take(places), subscribers.dictionary),
-                dictionary(places, hexadecimal(versions)),
+                dictionary(places, versions),
                 dictionary(zeros, pa.array([self.snapshot_version])),
                 results.view(pa.int32()),
                 self._fragments,
@@ -273,22 +320,22 @@ class DeliveryBatch:
     def _delivery(self, place: int) -> Delivery:
         """One delivery as an object."""
         [(row, name, result, fragment)] = self._answer.deliveries(range(place, place + 1))
-        _, subscribers, versions = self._recipients.columns
-        at = self._subscribed[1][place].as_py()
-        message, version = self._messages[row], versions[at].as_py().hex()
+        to, node = self._answer.recipient(place)
+        message, version = self._messages[row], to.version.hex()
         return Delivery(
             delivery_id=delivery_id(version, message, result),
             message_id=message,
             subscription_id=name,
-            subscriber=subscribers[at].as_py(),
+            subscriber=to.subscriber,
             subscription_version=version,
             snapshot_version=self.snapshot_version,
             result_number=result,
             fragment=fragment,
+            node=node,
         )
 
     def __reduce__(self) -> tuple[object, ...]:
-        # Tables are made again where they are read, and ids in Python: no kernel is needed there.
+        # Tables are made again where they are read.
         answer = self._answer
         others = {number for _, number, _ in answer.verdicts}
         numbers = sorted({*self._subscribed[0].to_pylist(), *others})
@@ -296,6 +343,7 @@ class DeliveryBatch:
         recipients = map(Recipient, columns["subscriber"], columns["version"])
         stored = StoredDeliveries(
             answer.rows,
+            answer.nodes,
             answer.fragments,
             self.refusals,
             answer.verdicts,

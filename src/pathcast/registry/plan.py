@@ -105,7 +105,12 @@ class SubscriptionPlan:
         language = "XQuery" if self.kind == "xquery" else "XPath"
         if self.subscription.language is not None:
             language += " as chosen"
-        payload = {"fragment": "fragments", "message": "the message", "ids": "a bare notice"}
+        payload = {
+            "fragment": "fragments",
+            "message": "the message",
+            "ids": "a bare notice",
+            "nodes": "places of nodes",
+        }
         asked = self.subscription
         whom = f" for {asked.subscriber}" if asked.subscriber else ""
         lines = [

@@ -52,7 +52,6 @@ from pathcast.engine.rows import (
     with_language,
 )
 from pathcast.errors import NotPicklableError, PathcastError, UnknownQueryError
-from pathcast.kernel.delivery_ids import delivery_ids
 from pathcast.kernel.registry import KernelRegistry
 from pathcast.limits import Limits
 from pathcast.model import (
@@ -522,7 +521,7 @@ expected
         with self._turns.shared():
             answer = self._backend.process(whole, encoding=column.encoding, done=done, times=at)
             version = self._set_version.of_batch()
-        return DeliveryBatch(answer, ids, version, errors, delivery_ids)
+        return DeliveryBatch(answer, ids, version, errors)
 
     def _add(self, rows: list[object], *, is_one: bool, is_update: bool = False) -> RegisterReport:
         rows = with_language(rows, self._language)

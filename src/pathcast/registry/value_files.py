@@ -22,6 +22,7 @@ from typing import Final
 
 from pathcast.errors import ConfigError
 from pathcast.model import Subscription
+from pathcast.registry.subscription_rows import RejectedSubscription, SubscriptionRows
 
 FILE_BYTES_MAX: Final = 1 << 20
 """Bytes of a file, as many as the values of a query may have."""
@@ -62,6 +63,43 @@ def with_values(subscription: Subscription, folder: str | os.PathLike[str]) -> S
         pieces.append(query[found.start() : at])
     pieces.append(query[at:])
     return subscription._replace(query="".join(pieces))
+
+
+def rows_with_values(
+    found: SubscriptionRows, folder: str | os.PathLike[str] | None
+) -> SubscriptionRows:
+    """Returns the subscriptions of a table or folder, each as `with_values` makes it.
+
+    One whose file cannot be read is rejected, and disturbs no other.
+
+    Args:
+        found: What was read.
+        folder: Where the files of values are; None leaves everything as it is.
+    """
+    if folder is None:
+        return found
+    made = SubscriptionRows([], [], list(found.rejected))
+    for row, place in zip(found.rows, found.places, strict=True):
+        try:
+            made.rows.append(with_values(row, folder))
+            made.places.append(place)
+        except ConfigError as error:
+            made.rejected.append(RejectedSubscription(row, error, place))
+    return made
+
+
+def files_below(folder: str | os.PathLike[str]) -> list[Path]:
+    """Returns the files of a folder that a query may name, in the order of their paths.
+
+    Raises:
+        OSError: The folder or one in it cannot be listed.
+    """
+
+    def fail(error: OSError) -> None:
+        raise error
+
+    walked = os.walk(folder, onerror=fail)
+    return sorted(Path(parent, name) for parent, _, names in walked for name in names)
 
 
 def _list_of(name: str, folder: Path) -> str:

@@ -8,13 +8,6 @@ Example:
 It validates no message.
 """
 
-from pathcast.schema.catalog import Catalog, read_catalog
-from pathcast.schema.doctype import (
-    DocumentSchema,
-    DocumentType,
-    read_doctype,
-    read_document_schema,
-)
 from pathcast.schema.dtd import parse_dtd, read_dtd
 from pathcast.schema.element_paths import ElementPaths, ExpandedName
 from pathcast.schema.expansion import Expansion, LabelPath, PathStep, Way, expand
@@ -42,12 +35,9 @@ __all__ = [
     "Attribute",
     "AttributeDefault",
     "AttributeType",
-    "Catalog",
     "Child",
     "ChoiceParticle",
     "ContentKind",
-    "DocumentSchema",
-    "DocumentType",
     "Element",
     "ElementGraph",
     "ElementPaths",
@@ -70,9 +60,6 @@ __all__ = [
     "parse_dtd",
     "parse_xsd",
     "particle_height",
-    "read_catalog",
-    "read_doctype",
-    "read_document_schema",
     "read_dtd",
     "read_xsd",
     "validator_of",

@@ -14,13 +14,11 @@ from __future__ import annotations
 
 import io
 import os
-from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 from pathcast.errors import MissingDependencyError, SchemaError
-from pathcast.schema.catalog import Catalog
-from pathcast.schema.external import DtdPart, decode, encoded, read_text, resolve_parts
+from pathcast.schema.external import decode, encoded, read_text, with_modules
 from pathcast.schema.graph import (
     Attribute,
     AttributeDefault,
@@ -46,14 +44,13 @@ _OCCURRENCES = {
 _COLONS = "\u203f\u2040\u00b7"
 
 
-def read_dtd(path: str | os.PathLike[str], *, catalog: Catalog | None = None) -> ElementGraph:
+def read_dtd(path: str | os.PathLike[str]) -> ElementGraph:
     """The element graph of a DTD file.
 
     Args:
         path: File with the declarations of an external subset. Modules that it names by a relative
             path are read from beside it or below; others are left out and named in
             `unread_entities`.
-        catalog: Where modules are looked for first.
 
     Raises:
         SchemaError: The file cannot be read or is not a DTD.
@@ -62,7 +59,7 @@ def read_dtd(path: str | os.PathLike[str], *, catalog: Catalog | None = None) ->
     Cost: About 10 ms for NITF (83 KB, 123 elements).
     """
     file = Path(path)
-    return graph_of([DtdPart(read_text(file), file.parent)], str(file), catalog)
+    return _graph_of(read_text(file), file.parent, str(file))
 
 
 def parse_dtd(text: str | bytes, *, name: str = "the text") -> ElementGraph:
@@ -77,43 +74,17 @@ def parse_dtd(text: str | bytes, *, name: str = "the text") -> ElementGraph:
         MissingDependencyError: lxml is not installed.
     """
     decoded = decode(encoded(text, name) if isinstance(text, str) else text, name)
-    return graph_of([DtdPart(decoded, None)], name)
+    return _graph_of(decoded, None, name)
 
 
-def graph_of(parts: Sequence[DtdPart], path: str, catalog: Catalog | None = None) -> ElementGraph:
-    """The element graph of a DTD in several parts.
-
-    Raises:
-        SchemaError: The parts are not a DTD, or declare no element.
-        MissingDependencyError: lxml is not installed.
-    """
-    elements, unread = elements_of(parts, path, catalog)
-    if not elements:
-        raise SchemaError("schema.unreadable", path=path, reason="it declares no element")
-    return ElementGraph(elements, unread)
-
-
-def elements_of(
-    parts: Sequence[DtdPart], path: str, catalog: Catalog | None = None
-) -> tuple[tuple[Element, ...], tuple[str, ...]]:
-    """The elements that a DTD in several parts declares, and the entities that were not read.
-
-    Args:
-        parts: Internal subset and external subset, in this order: the first declaration holds.
-        path: What errors call the DTD.
-        catalog: Where modules are looked for first.
-
-    Raises:
-        SchemaError: The parts are not a DTD.
-        MissingDependencyError: lxml is not installed.
-    """
+def _graph_of(text: str, directory: Path | None, path: str) -> ElementGraph:
     try:
         from lxml import etree
     except ImportError as error:
         raise MissingDependencyError(
             "dependency.missing", purpose="reading a DTD", module="lxml", extra="workload"
         ) from error
-    resolved = resolve_parts(parts, path, catalog)
+    resolved = with_modules(text, directory, path)
     colon = next((char for char in _COLONS if char not in resolved.text), None)
     if colon is None:
         raise SchemaError("schema.unreadable", path=path, reason=f"it uses all of {_COLONS}")
@@ -124,7 +95,9 @@ def elements_of(
         raise SchemaError("schema.unreadable", path=path, reason=_reason(error)) from error
     names = _Names(colon)
     elements = tuple(names.element(declaration) for declaration in dtd.iterelements())
-    return elements, resolved.unread
+    if not elements:
+        raise SchemaError("schema.unreadable", path=path, reason="it declares no element")
+    return ElementGraph(elements, resolved.unread)
 
 
 def _reason(error: Any) -> str:

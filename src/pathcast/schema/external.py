@@ -1,12 +1,12 @@
 """External parameter entities of a DTD, put in place or left out, without any network.
 
 The DTD reader would fetch what a DTD names. So nothing external is left in the text it gets: a
-module in a local file beside the DTD, or below that directory, or one that a catalog leads to takes
-the place of its reference, everything else is replaced by nothing and reported.
+module in a local file beside the DTD, or below that directory, takes the place of its reference,
+everything else is replaced by nothing and reported.
 
 Example:
     >>> text = '<!ENTITY % m SYSTEM "http://example.org/m.mod"> %m; <!ELEMENT a EMPTY>'
-    >>> resolved = resolve_parts([DtdPart(text, None)], "the DTD")
+    >>> resolved = with_modules(text, None, "the DTD")
     >>> resolved.text, resolved.unread
     ('<!ENTITY % m "">  <!ELEMENT a EMPTY>', ('m',))
 
@@ -17,14 +17,12 @@ put a module into the middle of a declaration: that is refused.
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import NamedTuple
 
 from pathcast.errors import SchemaError
 from pathcast.limits import MIB
-from pathcast.schema.catalog import Catalog
 
 DTD_BYTES_MAX = 8 * MIB
 """Bytes of a DTD with its modules; the largest in public use (DocBook, TEI) have about 1 MiB."""
@@ -48,7 +46,7 @@ _TOKEN = re.compile(
 _PARAMETER_ENTITY = re.compile(
     rf"""<!ENTITY\s+%\s+(?P<name>\S+)\s+
     (?:(?P<value>{_LITERAL})|SYSTEM\s+(?P<system>{_LITERAL})
-    |PUBLIC\s+(?P<public>{_LITERAL})(?:\s+(?P<public_system>{_LITERAL}))?)\s*>""",
+    |PUBLIC\s+{_LITERAL}(?:\s+(?P<public_system>{_LITERAL}))?)\s*>""",
     re.VERBOSE,
 )
 _TEXT_DECLARATION = re.compile(
@@ -105,28 +103,20 @@ def encoded(text: str, path: str) -> bytes:
         raise SchemaError("schema.unreadable", path=path, reason=reason) from None
 
 
-class DtdPart(NamedTuple):
-    """A part of a DTD, such as its internal subset.
+def with_modules(text: str, directory: Path | None, path: str) -> Resolved:
+    """Puts local modules in place in a DTD.
 
-    Attributes:
+    Args:
         text: Declarations, without text declaration.
         directory: Where relative system identifiers begin, and outside which no file is read by
             them; None reads no file.
-    """
-
-    text: str
-    directory: Path | None
-
-
-def resolve_parts(parts: Sequence[DtdPart], path: str, catalog: Catalog | None = None) -> Resolved:
-    """Puts local modules in place in the parts of one DTD, one after the other.
+        path: What errors call the DTD.
 
     Raises:
         SchemaError: A module is called inside a declaration, or modules call each other for ever.
     """
-    resolver = _Resolver(path, catalog)
-    texts = [resolver.resolve(part.text, part.directory, part.directory, 0) for part in parts]
-    return Resolved("\n".join(texts), tuple(resolver.unread))
+    resolver = _Resolver(path)
+    return Resolved(resolver.resolve(text, directory, directory, 0), tuple(resolver.unread))
 
 
 class _Module(NamedTuple):
@@ -138,7 +128,6 @@ class _Module(NamedTuple):
 @dataclass
 class _Resolver:
     path: str
-    catalog: Catalog | None
     modules: dict[str, _Module | None] = field(default_factory=dict)  # None: left out
     declared: set[str] = field(default_factory=set)
     unread: list[str] = field(default_factory=list)
@@ -176,19 +165,12 @@ class _Resolver:
         if entity["value"]:
             return declaration
         literal = entity["system"] or entity["public_system"] or '""'
-        public = entity["public"]
-        public_id = None if public is None else public[1:-1]
-        self.modules[name] = self._read(public_id, literal[1:-1], directory, root)
+        self.modules[name] = self._read(literal[1:-1], directory, root)
         if self.modules[name] is None:
             self.unread.append(name)
         return f'<!ENTITY % {name} "">' + "\n" * declaration.count("\n")
 
-    def _read(
-        self, public_id: str | None, system: str, directory: Path | None, root: Path | None
-    ) -> _Module | None:
-        known = None if self.catalog is None else self.catalog.find(public_id, system)
-        if known is not None and known.is_file():
-            return _Module(read_text(known), known.parent, known.parent)
+    def _read(self, system: str, directory: Path | None, root: Path | None) -> _Module | None:
         if directory is None or root is None:
             return None
         file = local_file(system, directory, root)

@@ -24,9 +24,7 @@ from io import StringIO
 from typing import Any, Final, NamedTuple
 
 from pathcast.errors import MissingDependencyError, SchemaError
-from pathcast.schema.external import DtdPart, resolve_parts
-
-__all__ = ["MessageValidator", "ValidationFault", "is_xsd", "validator_of"]
+from pathcast.schema.external import with_modules
 
 XSD: Final = "http://www.w3.org/2001/XMLSchema"
 
@@ -122,7 +120,7 @@ def _parser(etree: Any) -> Any:
 
 
 def _compiled_dtd(etree: Any, text: str) -> Any:
-    resolved = resolve_parts([DtdPart(text, None)], "the schema")
+    resolved = with_modules(text, None, "the schema")
     if resolved.unread:
         named = ", ".join(resolved.unread)
         raise _unusable(f"it names other files ({named}); put them into its text")

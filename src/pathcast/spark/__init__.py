@@ -2,11 +2,12 @@
 
 Read in this order: `micro_batches` (what is pinned, answered, committed, published), `pipeline` (of
 files), `replaying` (what is done, again), `query_run` (of a source that Spark reads), `delivery`,
-`frames` and `frame_tasks` (of frames), `sources`, `files` and `listing` with `parquet`, `archives`,
+`frames` and `frame_tasks` (of frames), `sources`, `files` and `listing` with `parquet`,
+`bounded_memory`, `archives`,
 `records`, `delta_source` and `delta_log`, and `journal` (what belongs to it), `book`, `last_valid`,
 `generations` and `copies` (who wants what), `tasks`, `answering`, `joined_answers`, `message_times`
-and `writing` (what a worker does), `ledger`, `outputs`, `delta`, `compacting`, `storage` and
-`unwritable` (what counts, and where), `workers`, `starting`, `session`, `java`, `jvm_stderr`,
+and `writing` (what a worker does), `ledger`, `outputs`, `delta`, `compacting`, `retention`,
+`storage` and `unwritable` (what counts, and where), `workers`, `starting`, `session`, `java`,
 `lost_connections` and `shipping` (who runs it), `settings`, `summary`, `progress`,
 `status` and `metrics` (what people say and see).
 
@@ -23,6 +24,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from pathcast.spark.bounded_memory import MEMORY_ENVIRONMENT
     from pathcast.spark.delivery import Delivery
     from pathcast.spark.frames import deliver
     from pathcast.spark.java import find_java
@@ -37,6 +39,7 @@ if TYPE_CHECKING:
     from pathcast.spark.summary import Summary
 
 __all__ = [
+    "MEMORY_ENVIRONMENT",
     "Delivery",
     "OutputWatch",
     "PipelineSettings",
@@ -59,6 +62,7 @@ __all__ = [
 ]
 
 _HOME = {
+    "MEMORY_ENVIRONMENT": "bounded_memory",
     "Delivery": "delivery",
     "OutputWatch": "status",
     "PipelineSettings": "settings",

@@ -210,7 +210,7 @@ class InboxListing(SourceListing):
         if wanted is None or wanted == self._state.profile:
             return
         from pathcast.overlay.content import DeliveryProfile
-        from pathcast.transport.broker import RequestAccepted, Subscribe
+        from pathcast.transport.broker_requests import RequestAccepted, Subscribe
 
         bound = tuple(sorted(wanted["namespaces"].items()))
         profile = DeliveryProfile(wanted["query"], wanted["deliver"], bound)
@@ -223,7 +223,7 @@ class InboxListing(SourceListing):
 
     async def _fetch(self, client: BrokerClient) -> None:
         from pathcast.overlay.deliveries import Dropped, InboxDelivery, InForce, Lapsed, Undecided
-        from pathcast.transport.broker import DELIVERIES
+        from pathcast.transport.broker_requests import DELIVERIES
 
         rows: list[dict[str, object]] = []
         # Of a connection that is lost nothing is known that was not kept.

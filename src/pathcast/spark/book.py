@@ -146,9 +146,11 @@ class SubscriptionBook:
         )
         output, folder = self._output, generation.folder
         if all(output.exists(f"{folder}/{name}") for name in (QUERIES, DESCRIPTION)):
-            return Generation.read(output, version)
-        write_ipc(output, f"{folder}/{TAKERS}", self._versions.table())
-        save_into(output, f"{folder}/{QUERIES}", engines.registry.freeze().save)
+            generation = Generation.read(output, version)
+        else:
+            write_ipc(output, f"{folder}/{TAKERS}", self._versions.table())
+            save_into(output, f"{folder}/{QUERIES}", engines.registry.freeze().save)
+        # Its time says when it was taken up last (`retention`).
         output.write(f"{folder}/{DESCRIPTION}", generation.to_json())
         return generation
 

@@ -9,13 +9,14 @@ Rows are those that were there, in another order: by subscriber and subscription
 
 from __future__ import annotations
 
+import json
 import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import replace
 from typing import Final
 
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from pathcast.limits import MIB
@@ -35,6 +36,7 @@ from pathcast.spark.writing import (
     FileFormat,
     ParquetSink,
     WrittenFile,
+    batches_of_name,
     new_name,
 )
 
@@ -54,6 +56,7 @@ def compact(
     *,
     small_bytes: int = SMALL_BYTES,
     through: int | None = None,
+    first: int = 0,
 ) -> Compaction | None:
     """Merges the small files of an output that is complete up to its last commit.
 
@@ -62,6 +65,7 @@ def compact(
         format: Format of its files.
         small_bytes: Files below this are merged.
         through: Only those of micro-batches up to this one; None for all.
+        first: Rows of micro-batches before it go.
 
     Returns:
         What was written; None where there was nothing to merge, nor so many commits that one list
@@ -71,20 +75,23 @@ def compact(
         About 1 s for 100 MB on one core; a few hundred MB of memory.
     """
     last, commits = uncompacted(output, through=through)
-    if not commits:
+    if not commits and (last is None or not first):
         return None
-    through = commits[-1].batch_id
+    through = commits[-1].batch_id if commits or last is None else last.through
     files: dict[OutputName, list[WrittenFile]] = {}
     replaced: list[str] = []
     for name in OUTPUTS:
         kept: list[WrittenFile] = []
         live = [] if last is None else list(last.files.get(name, ()))
         live += [file for commit in commits for file in commit.files.get(name, ())]
-        for bin in _bins(live, small_bytes):
-            if len(bin) == 1:
+        old = [file for file in live if batches_of_name(file.name)[1] < first]
+        replaced += [file.name for file in old]
+        for bin in _bins([file for file in live if file not in old], small_bytes):
+            begins = min(batches_of_name(file.name)[0] for file in bin)
+            if len(bin) == 1 and begins >= first:
                 kept += bin
             else:
-                kept.append(_merge(output, name, bin, through, format))
+                kept.append(_merge(output, name, bin, (max(begins, first), through), format))
                 replaced += [file.name for file in bin]
         files[name] = kept
     count = sum(len(kept) for kept in files.values())
@@ -96,7 +103,7 @@ def compact(
 
 
 class BackgroundCompaction:
-    """Compacts an output beside a run, when enough small files have come together.
+    """Compacts an output beside a run, when enough small files or old rows have come together.
 
     Args:
         output: The output.
@@ -126,6 +133,10 @@ class BackgroundCompaction:
         self._thread: threading.Thread | None = None
         self._new: int | None = None
         self._commits = 0
+        self.first_kept = 0
+        """Number of the first micro-batch whose rows stay."""
+        self.forgot = 0
+        """Rows of micro-batches before this one are gone."""
         self.error: Exception | None = None
         """What went wrong the last time; the output is as it was."""
 
@@ -134,14 +145,15 @@ class BackgroundCompaction:
 
         Cost: the first time, those of earlier runs are counted: a run a minute makes few by itself.
         """
-        if self._files == 0:
+        is_old = self.first_kept > self.forgot
+        if self._files == 0 and not is_old:
             return
         if self._new is None:
             self._new = self._waiting()
         else:
             self._new += _small(files)
             self._commits += 1
-        is_due = self._new >= self._files or self._commits >= SUM_COMMITS
+        is_due = is_old or self._new >= self._files or self._commits >= SUM_COMMITS
         if is_due and (self._thread is None or not self._thread.is_alive()):
             self._new = self._commits = 0
             self._thread = threading.Thread(target=self._run, name="compaction", daemon=True)
@@ -163,15 +175,22 @@ class BackgroundCompaction:
             self._thread.join()
 
     def _run(self) -> None:
+        first = self.first_kept
         try:
             if self._delta is not None:
+                if first > self.forgot:
+                    self._delta.forget(first)
                 self._delta.compact(self._keep_seconds / 3600)
             else:
                 compact(
-                    self._output, self._format, small_bytes=SMALL_BYTES, through=self._through()
+                    self._output,
+                    self._format,
+                    small_bytes=SMALL_BYTES if self._files else 0,
+                    through=self._through(),
+                    first=first,
                 )
                 remove_replaced(self._output, keep_seconds=self._keep_seconds)
-            self.error = None
+            self.forgot, self.error = first, None
         except Exception as error:  # told, and tried again: deliveries do not depend on it
             self.error = error
 
@@ -201,30 +220,41 @@ def _merge(
     output: Storage,
     name: OutputName,
     files: Sequence[WrittenFile],
-    through: int,
+    batches: tuple[int, int],
     format: FileFormat,
 ) -> WrittenFile:
-    target = new_name(name, through, format)
-    merged = WrittenFile(
-        target,
-        rows=sum(file.rows for file in files),
-        bytes=0,
-        first=min((file.first for file in files if file.first is not None), default=None),
-        last=max((file.last for file in files if file.last is not None), default=None),
-    )
+    """The rows of some micro-batches in files, as one file."""
+    target, rows, first = new_name(name, batches, format), 0, batches[0]
+    is_cut = any(batches_of_name(file.name)[0] < first for file in files)
     with output.create(target) as handle:
         if format == "jsonl":
-            for file in files:
-                handle.write(output.read(file.name))
+            for line in _lines(output, files):
+                if not is_cut or json.loads(line)["batch_id"] >= first:
+                    handle.write(line)
+                    rows += 1
         else:
             table = _sorted(name, pa.concat_tables(_read(output, files), promote_options="default"))
+            table = table.filter(pc.field("batch_id") >= first) if is_cut else table
             sink = ParquetSink(handle, table.schema)
             for start in range(0, len(table), ROWS_A_GROUP):
                 sink.write(table.slice(start, ROWS_A_GROUP))
             sink.close()
+            rows = len(table)
         handle.flush()
         size = handle.tell()
-    return replace(merged, bytes=size)
+    return WrittenFile(
+        target,
+        rows=rows,
+        bytes=size,
+        first=min((file.first for file in files if file.first is not None), default=None),
+        last=max((file.last for file in files if file.last is not None), default=None),
+    )
+
+
+def _lines(output: Storage, files: Sequence[WrittenFile]) -> Iterator[bytes]:
+    for file in files:
+        with output.open(file.name) as handle:
+            yield from handle
 
 
 def _read(output: Storage, files: Sequence[WrittenFile]) -> Iterator[pa.Table]:

@@ -11,6 +11,7 @@ It starts nothing and does not import pyspark before it is asked.
 
 from __future__ import annotations
 
+import json
 import re
 from typing import Final
 
@@ -62,6 +63,26 @@ def fault_of(error: Exception, format: str) -> str:
     return (
         f"{format}: this Spark does not have it; name the package that has it in spark.conf: "
         f'"spark.jars.packages" = "{package}"'
+    )
+
+
+def offsets_between(before: str, after: str) -> int:
+    """Returns how many offsets of Kafka lie between two positions.
+
+    Args:
+        before: A position, as Spark writes it in JSON; empty where nobody knows.
+        after: A later one. Partitions that the first does not have are left out.
+
+    Example:
+        >>> offsets_between('{"orders":{"0":3}}', '{"orders":{"0":9,"1":4}}')
+        6
+    """
+    known = json.loads(before or "{}") or {}
+    return sum(
+        int(offset) - int(known[topic][partition])
+        for topic, partitions in (json.loads(after or "{}") or {}).items()
+        for partition, offset in partitions.items()
+        if partition in known.get(topic, {})
     )
 
 

@@ -17,6 +17,7 @@ It reads no source itself.
 
 from __future__ import annotations
 
+import json
 import pickle
 import re
 import threading
@@ -32,7 +33,13 @@ from pyspark.sql.pandas.types import from_arrow_type
 from pathcast.errors import PathcastError, invalid_setting
 from pathcast.settings import checked_settings
 from pathcast.spark.frame_tasks import FrameReader, FrameTask
-from pathcast.spark.frames import check_columns_of, extra_of, message_inputs, prepare_workers
+from pathcast.spark.frames import (
+    check_columns_of,
+    classic_context,
+    extra_of,
+    message_inputs,
+    prepare_workers,
+)
 from pathcast.spark.generations import Generation
 from pathcast.spark.ledger import CheckpointSource, Commit, not_its_own, sole_writer
 from pathcast.spark.micro_batches import MicroBatches
@@ -193,7 +200,8 @@ class Delivery:
         if self._stop.is_set():
             raise InterruptedError("the run is told to stop")
         try:
-            self._micro_batch(df, batch_id, None, _offsets_of(checkpoint, batch_id))
+            offsets = _offsets_of(checkpoint, batch_id)
+            self._micro_batch(df, batch_id, _id_in(checkpoint), offsets)
         except Exception as error:
             self.error = error
             raise
@@ -342,7 +350,7 @@ def _query_of(spark: SparkSession) -> str:
     Raises:
         ConfigError: None does, or Spark runs elsewhere (Connect) and does not tell.
     """
-    context = getattr(spark, "_sc", None)
+    context = classic_context(spark)
     found = context.getLocalProperty(QUERY_ID) if context is not None else None
     if found is None:
         reason = "no streaming query calls in this thread; say which one it is"
@@ -357,6 +365,13 @@ def _directory_of(checkpoint: str) -> Path | None:
     if named is not None:
         return Path(named[1])
     return None if is_url(checkpoint) else Path(checkpoint)
+
+
+def _id_in(checkpoint: Path | None) -> str | None:
+    """The id of the query that a checkpoint of Spark is of; None where it cannot be read here."""
+    if checkpoint is None or not checkpoint.is_dir():
+        return None
+    return str(json.loads((checkpoint / "metadata").read_text(encoding="utf-8"))["id"])
 
 
 def _offsets_of(checkpoint: Path | None, batch_id: int) -> str:

@@ -15,7 +15,7 @@ from __future__ import annotations
 import json
 import math
 import time
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, Final
 
@@ -127,6 +127,13 @@ class DeltaTables:
                 table.optimize.compact()
                 table.vacuum(math.ceil(keep_hours), dry_run=False, enforce_retention_duration=False)
 
+    def forget(self, first: int) -> None:
+        """Deletes the rows of micro-batches before one."""
+        for name in self._names:
+            table = self._opened(name)
+            if table is not None:
+                table.delete(f"batch_id < {first}")
+
     def _add(self, table: DeltaTable, commit: Commit, files: Iterable[WrittenFile]) -> None:
         transaction = self._library.transaction
         now = int(time.time() * 1000)
@@ -199,6 +206,45 @@ class DeltaTables:
                 "output.path",
                 f"deltalake cannot open {self._output} (output.delta_options): {error}",
             ) from error
+
+
+class DeltaPublisher:
+    """Adds micro-batches to the tables of an output, one after the other.
+
+    A table has its columns from the beginning: until the types of those that are passed through are
+    known, micro-batches wait. They had no message then.
+
+    Args:
+        tables: Of the output.
+        checkpoint: Id of the checkpoint that numbers the micro-batches.
+        columns: Gives the columns that are passed through; None while their types are not known.
+
+    Attributes:
+        through: The last micro-batch that all tables have, as far as it is known.
+        published: No message: tables are the output itself.
+    """
+
+    def __init__(
+        self, tables: DeltaTables, checkpoint: str, columns: Callable[[], pa.Schema | None]
+    ) -> None:
+        self._tables = tables
+        self._checkpoint = checkpoint
+        self._columns = columns
+        self.through = self.published = 0
+
+    def check(self) -> None:
+        """Find out which micro-batches the tables have."""
+        columns = self._columns()
+        if columns is not None:
+            self.through = self._tables.through(self._checkpoint, columns)
+
+    def publish(self, commit: Commit) -> bool:
+        """Add the files of a micro-batch."""
+        columns = self._columns()
+        if columns is not None:
+            self._tables.publish(commit, columns)
+            self.through = commit.batch_id
+        return True
 
 
 def _as_delta(field: pa.Field) -> pa.Field:

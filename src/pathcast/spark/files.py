@@ -8,11 +8,12 @@ from __future__ import annotations
 
 import os
 from abc import ABC, abstractmethod
-from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any, Final, Protocol, Self, TypeAlias, TypeVar
 
+import numpy as np
 import pyarrow as pa
 
 from pathcast.errors import LimitExceededError, PathcastError, UnreadableMessageError
@@ -248,6 +249,43 @@ def as_unread(name: str, unread: dict[str, PathcastError], code: str = FILE) -> 
         unread[name] = error
     except Exception as error:
         unread[name] = unreadable(name, error, code)
+
+
+def read_parts(
+    units: Iterable[Unit],
+    unread: dict[str, PathcastError],
+    batches: Callable[[Unit], Iterator[pa.RecordBatch]],
+) -> Iterator[tuple[pa.RecordBatch, str | None]]:
+    """Reads units of files that hold many messages, each by itself; as `FileReader.read`.
+
+    Args:
+        units: What to read; of files that are unread nothing more.
+        unread: Gets the files that cannot be read, and why.
+        batches: Reads one.
+    """
+    for unit in units:
+        if unit.name in unread:
+            continue
+        with as_unread(unit.name, unread):
+            for batch in batches(unit):
+                if len(batch):
+                    yield batch, shown(unit.name)
+
+
+def in_pieces(sizes: np.ndarray, bytes_max: int, rows_max: int) -> Iterator[slice]:
+    """Yields the places of rows that are not too long together; a single longer one goes alone.
+
+    Example:
+        >>> list(in_pieces(np.array([3, 3, 9, 1, 1, 1]), 6, 2))
+        [slice(0, 2, None), slice(2, 3, None), slice(3, 5, None), slice(5, 6, None)]
+    """
+    ends, start = np.cumsum(sizes, dtype=np.int64), 0
+    while start < len(ends):
+        before = ends[start - 1] if start else 0
+        stop = int(np.searchsorted(ends, before + bytes_max, side="right"))
+        stop = min(max(stop, start + 1), start + rows_max)
+        yield slice(start, stop)
+        start = stop
 
 
 NAMES_SHOWN: Final = 10

@@ -21,6 +21,7 @@ from pathcast.errors import PathcastError
 from pathcast.limits import MIB, Limits
 from pathcast.spark import schemas
 from pathcast.spark.answering import Answerer, MicroBatchAnswer
+from pathcast.spark.files import in_pieces
 from pathcast.spark.generations import GenerationFiles
 from pathcast.spark.joined_answers import JoinedAnswers
 from pathcast.spark.tasks import GENERATIONS_OPEN_MAX, DeliveryTask
@@ -152,17 +153,11 @@ class RowTask:
         if not len(answer):
             return
         joined = JoinedAnswers([answer])
-        order, start = joined.by_rank(), 0
-        ends = np.cumsum(joined.fragment_bytes(order), dtype=np.int64)
-        while start < len(order):
-            before = ends[start - 1] if start else 0
-            stop = int(np.searchsorted(ends, before + FRAGMENT_BYTES_MAX, side="right"))
-            stop = min(max(stop, start + 1), start + ROWS_MAX)
-            part = order[start:stop]
-            columns = joined.deliveries(part, table)
+        order = joined.by_rank()
+        for piece in in_pieces(joined.fragment_bytes(order), FRAGMENT_BYTES_MAX, ROWS_MAX):
+            columns = joined.deliveries(order[piece], table)
             found = dict(zip(DELIVERED.names[: len(columns)], columns, strict=True))
-            yield from self._rows(found, joined.rows[part], batch)
-            start = stop
+            yield from self._rows(found, joined.rows[order[piece]], batch)
 
     def _rows(
         self, found: dict[str, pa.Array], rows: np.ndarray, batch: pa.RecordBatch

@@ -23,7 +23,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
-from pyspark import SparkFiles
+from pyspark import SparkContext, SparkFiles
 from pyspark.sql import functions as F
 from pyspark.sql.pandas.types import from_arrow_schema, to_arrow_schema
 from pyspark.sql.types import BinaryType, StringType
@@ -35,7 +35,7 @@ from pathcast.spark import schemas
 from pathcast.spark.book import SubscriptionBook, saved_files
 from pathcast.spark.frame_tasks import DELIVERED, RowTask
 from pathcast.spark.generations import GenerationFiles
-from pathcast.spark.shipping import follow_switch, ship
+from pathcast.spark.shipping import prepare_environment, ship
 from pathcast.spark.storage import Storage
 from pathcast.spark.subscription_places import FilePlace
 
@@ -151,24 +151,39 @@ def _files_of(
 
 
 def _sent(spark: SparkSession, files: GenerationFiles) -> GenerationFiles:
-    """Sends files to all workers, present and future.
+    """Sends files to all workers, present and future, under names that are digests of them.
 
     Spark looks at a file that was added for as long as the session lives, and every task fails
-    when it has gone or another one of its name is added. So a copy is added that is named after its
-    content and lies where Spark clears up at the end.
+    when it has gone or another one of its name is added. So a copy is added that lies where Spark
+    clears up at the end; a server of Spark Connect has copies of its own.
     """
-    kept = Path(SparkFiles.getRootDirectory()) / "pathcast"
-    kept.mkdir(exist_ok=True)
+    if classic_context(spark) is None:
+        with tempfile.TemporaryDirectory() as folder:
+            copies = [_copied(path, Path(folder)) for path in (files.takers, files.queries)]
+            spark.addArtifacts(*map(str, copies), file=True)
+    else:
+        kept = Path(SparkFiles.getRootDirectory()) / "pathcast"
+        kept.mkdir(exist_ok=True)
+        known = set(kept.iterdir())
+        copies = [_copied(path, kept) for path in (files.takers, files.queries)]
+        for copy in copies:
+            if copy not in known:
+                spark.sparkContext.addFile(str(copy))
+    return replace(files, takers=copies[0], queries=copies[1])
 
-    def sent(path: Path) -> Path:
-        with path.open("rb") as file:
-            copy = kept / hashlib.file_digest(file, "sha256").hexdigest()
-        if not copy.exists():
-            shutil.copyfile(path, copy)
-            spark.sparkContext.addFile(str(copy))
-        return copy
 
-    return replace(files, takers=sent(files.takers), queries=sent(files.queries))
+def _copied(path: Path, folder: Path) -> Path:
+    with path.open("rb") as file:
+        copy = folder / hashlib.file_digest(file, "sha256").hexdigest()
+    if not copy.exists():
+        shutil.copyfile(path, copy)
+    return copy
+
+
+def classic_context(spark: SparkSession) -> SparkContext | None:
+    """Returns the context of a session; None for one of Spark Connect, which has none."""
+    found: SparkContext | None = getattr(spark, "_sc", None)
+    return found
 
 
 def prepare_workers(spark: SparkSession, *, is_shipped: bool = True) -> None:
@@ -178,9 +193,9 @@ def prepare_workers(spark: SparkSession, *, is_shipped: bool = True) -> None:
         spark: The session; one of Spark Connect has workers that know Pathcast.
         is_shipped: Whether workers of a cluster are sent Pathcast's own files.
     """
-    context = getattr(spark, "_sc", None)
+    context = classic_context(spark)
     if context is not None:
-        follow_switch(context)
+        prepare_environment(context)
         if is_shipped:
             ship(context)
 

@@ -9,7 +9,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from pathcast.kernel.delivery_ids import delivery_ids
+from pathcast.registry.identity import delivery_ids
 from pathcast.spark.answering import NO_FRAGMENT, MicroBatchAnswer
 
 if TYPE_CHECKING:

@@ -10,7 +10,7 @@ changed, when a run begins, or when somebody asks for it.
     requests/*.json         files that somebody wants taken up again
 
 A start reads sums and the entries that no sum has: a few hundred files, however many there are.
-Sums are made of entries and can be lost; they never change.
+Sums are made of entries, and never change; they can be lost while all entries are there.
 
 It lists nothing and reads no message.
 """

@@ -113,7 +113,8 @@ class Commit:
         stages: Stage -> seconds, of all tasks together.
         files: Output -> what was written.
         unread: Files of the source that could not be read; they are not processed.
-        offsets: Where a streaming source begins and ends, as Spark says it; empty for files.
+        offsets: Where a streaming source ends, as Spark says it; empty for files.
+        skipped: Offsets of Kafka that gave no record, where those that are gone are passed over.
     """
 
     batch_id: int
@@ -131,6 +132,7 @@ class Commit:
     files: Files = field(default_factory=dict)
     unread: tuple[Unread, ...] = ()
     offsets: str = ""
+    skipped: int = 0
 
     @classmethod
     def read(cls, output: Storage, batch_id: int) -> Commit:
@@ -228,13 +230,18 @@ class BatchLedger:
             return self._checkpoint.read_as(f"{PINS}/{batch_id}.json", Pin)
         return None
 
+    def begun_us(self, batch_id: int) -> int:
+        """When a micro-batch was begun, in microseconds since 1970, UTC; 0 where nobody knows."""
+        pin = self.pin(batch_id)
+        return 0 if pin is None else pin.begun_us
+
     def write_pin(self, pin: Pin) -> None:
         """Pin a micro-batch; to be called before anything of it is processed."""
         self._checkpoint.write(f"{PINS}/{pin.batch_id}.json", _dump(asdict(pin)))
 
     def last_pin(self) -> Pin | None:
         """Return the pin of the last micro-batch that was begun."""
-        numbers = _numbers(self._checkpoint, PINS)
+        numbers = numbers_in(self._checkpoint, PINS)
         return self.pin(numbers[-1]) if numbers else None
 
     def write_in_force(self, version: str) -> None:
@@ -271,7 +278,7 @@ class BatchLedger:
         Cost: reads the last sum and the commits after it, `SUM_COMMITS` as a rule.
         """
         history = History()
-        for number in reversed(_numbers(self._checkpoint, SUMS)):
+        for number in reversed(numbers_in(self._checkpoint, SUMS)):
             # Another process may have written a newer one and taken this one out.
             with suppress(FileNotFoundError):
                 history = self._checkpoint.read_as(f"{SUMS}/{number}.json", History)
@@ -280,6 +287,10 @@ class BatchLedger:
             history = history.with_commit(commit)
         return history
 
+    def summed(self) -> int:
+        """The last micro-batch whose commit is in a sum; 0 for none."""
+        return max(numbers_in(self._checkpoint, SUMS), default=0)
+
     def sum_up(self, history: History) -> None:
         """Writes down what all commits up to now came to, now and then.
 
@@ -287,7 +298,7 @@ class BatchLedger:
         """
         if history.through % SUM_COMMITS or history.through != history.commits:
             return
-        earlier = _numbers(self._checkpoint, SUMS)
+        earlier = numbers_in(self._checkpoint, SUMS)
         self._checkpoint.write(f"{SUMS}/{history.through}.json", _dump(asdict(history)))
         self._checkpoint.delete(
             f"{SUMS}/{number}.json" for number in earlier if number < history.through
@@ -369,7 +380,7 @@ def committed_batches(output: Storage) -> list[int]:
     Cost:
         One listing of a directory.
     """
-    return _numbers(output, COMMITS)
+    return numbers_in(output, COMMITS)
 
 
 def last_compaction(output: Storage) -> Compaction | None:
@@ -379,7 +390,7 @@ def last_compaction(output: Storage) -> Compaction | None:
 
 def _compactions(output: Storage) -> Iterator[Compaction]:
     """The compactions that are kept, newest first."""
-    for number in reversed(_numbers(output, COMPACTIONS)):
+    for number in reversed(numbers_in(output, COMPACTIONS)):
         try:
             yield Compaction.read(output, number)
         except FileNotFoundError:
@@ -388,7 +399,7 @@ def _compactions(output: Storage) -> Iterator[Compaction]:
 
 def write_compaction(output: Storage, compaction: Compaction) -> None:
     """From now on readers take these files for all micro-batches up to `through`."""
-    number = max(_numbers(output, COMPACTIONS), default=0) + 1
+    number = max(numbers_in(output, COMPACTIONS), default=0) + 1
     output.write(f"{COMPACTIONS}/{number}.json", _dump(asdict(compaction)))
 
 
@@ -442,7 +453,7 @@ def remove_replaced(output: Storage, *, keep_seconds: float) -> int:
 
     A reader that has begun with such a file has so much time to end with it.
     """
-    numbers = _numbers(output, COMPACTIONS)
+    numbers = numbers_in(output, COMPACTIONS)
     count = 0
     for number in numbers:
         name = f"{COMPACTIONS}/{number}.json"
@@ -484,7 +495,8 @@ def sole_writer(output: Storage) -> Iterator[None]:
         yield
 
 
-def _numbers(storage: Storage, folder: str) -> list[int]:
+def numbers_in(storage: Storage, folder: str) -> list[int]:
+    """Numbers of the files of a folder that are named by one, ascending."""
     stems = (name.removesuffix(".json") for name in storage.names(folder) if ".json" in name)
     return sorted(int(stem) for stem in stems if stem.isdecimal())
 

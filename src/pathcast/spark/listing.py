@@ -5,31 +5,40 @@ from __future__ import annotations
 import os
 import stat
 import zlib
-from collections.abc import Container, Mapping, Sequence
+from collections.abc import Container, Iterator, Mapping, Sequence
 from datetime import datetime
 from fnmatch import fnmatchcase
-from itertools import filterfalse
 from pathlib import Path
 from typing import Any, Final
 
 from pathcast.spark.files import FoundFile, SourceListing
-from pathcast.spark.storage import Storage
+from pathcast.spark.storage import Storage, as_storage
+
+HIDDEN: Final = (".", "_")
+"""Names of files and folders that begin so never count."""
 
 
-class PatternListing(SourceListing):
-    """Counts of files whose names match a pattern, or do not, at the last look.
+class Listing(SourceListing):
+    """The files of a place, looked at again and again.
+
+    Args:
+        place: A directory, or any other place.
+        patterns: Globs, one of which a file's name (not its folders) has to match, at any depth.
 
     Attributes:
-        path: Where they lie.
-        patterns: Globs, one of which a file's name (not its folders) has to match, at any depth.
-            Names that begin with a dot or an underscore never count.
-        passed_over: Files that do not match.
-        matching: Files that do, those that are known included.
+        passed_over: Files that did not match at the last look.
+        matching: Files that did, those that are known included.
+
+    Cost:
+        A look lists all folders, and asks about the files that it has not seen: those that were
+        handed on cost a look-up in a set, not a `stat`. Object stores tell both in one: take files
+        that were handed on away from time to time.
     """
 
-    def __init__(self, path: str | Path, patterns: Sequence[str]) -> None:
-        self.path = str(path)
-        self.patterns = tuple(patterns)
+    def __init__(self, place: str | Path | Storage, patterns: Sequence[str]) -> None:
+        self._storage = as_storage(place)
+        self.path = str(self._storage)
+        self._patterns = tuple(patterns)
         self.passed_over = self.matching = 0
 
     def notes(self) -> list[tuple[str, str]]:
@@ -45,26 +54,9 @@ class PatternListing(SourceListing):
             return []
         left_alone = (
             f"{matching:,} of {matching + others:,} files of the source match the pattern "
-            f"{' or '.join(self.patterns)}, the others are left alone"
+            f"{' or '.join(self._patterns)}, the others are left alone"
         )
         return [("pattern", left_alone)]
-
-
-class Listing(PatternListing):
-    """The files of a directory, looked at again and again.
-
-    Cost:
-        A look lists the folders that changed since the last one, and asks about the names that it
-        has not seen: files that were handed on cost a look-up in a set, not a `stat`.
-    """
-
-    def __init__(self, path: Path, patterns: Sequence[str]) -> None:
-        super().__init__(path, patterns)
-        self._folder = path
-        self._folders: set[str] = set()
-        # Files that do not match. One that makes way for a folder of its name is not noticed before
-        # a look without either.
-        self._others: set[str] = set()
 
     def look(
         self, done: Container[str], again: Mapping[str, FoundFile] | None = None
@@ -76,102 +68,64 @@ class Listing(PatternListing):
             again: Not needed: what is asked for again is found again.
 
         Raises:
-            OSError: The directory itself cannot be listed.
+            OSError: The place itself cannot be listed.
         """
         found: list[FoundFile] = []
-        others: set[str] = set()
         faults: dict[str, OSError] = {}
         self.passed_over = self.matching = 0
-        pending = [""]
-        while pending:
-            folder = pending.pop()
-            try:
-                names = os.listdir(self._folder / folder)  # noqa: PTH208 - text, all at once
-            except (FileNotFoundError, NotADirectoryError):
-                if not folder:
-                    raise
-                # It was removed after it was listed, or something else has its name now.
-                self._folders.discard(folder)
+        is_local = self._storage.is_local
+        for path, about in self._here(done, faults) if is_local else self._there(done):
+            name = path.rpartition("/")[2]
+            if not any(fnmatchcase(name, pattern) for pattern in self._patterns):
+                self.passed_over += 1
                 continue
-            except OSError as error:
-                if not folder:
-                    raise
-                faults[folder] = error
-                continue
-            prefix = f"{folder}/" if folder else ""
-            if prefix:
-                rest = [name for name in names if prefix + name not in done]
-            else:
-                rest = list(filterfalse(done.__contains__, names))
-            self.matching += len(names) - len(rest)
-            for name in rest:
-                path = prefix + name
-                if name.startswith((".", "_")):
-                    continue
-                if path in self._folders:
-                    pending.append(path)
-                elif path in self._others:
-                    others.add(path)
-                else:
-                    self._look_at(path, name, pending, found, others)
-        self._others = others
-        self.passed_over = len(others)
+            file = found_file(self._storage.folder, path) if is_local else _as_found(path, about)
+            if file is not None:
+                self.matching += 1
+                found.append(file)
         found.sort(key=lambda file: (file.modified_ns, file.name))
-        self.matching += len(found)
         return found, faults
 
-    def _look_at(
-        self, path: str, name: str, pending: list[str], found: list[FoundFile], others: set[str]
-    ) -> None:
-        """A name that was not seen before: a folder, a file, or neither."""
-        full = self._folder / path
-        if full.is_dir():
-            if not full.is_symlink():
-                self._folders.add(path)
-                pending.append(path)
-            return
-        if not any(fnmatchcase(name, pattern) for pattern in self.patterns):
-            others.add(path)
-            return
-        file = found_file(self._folder, path)
-        if file is not None:
-            found.append(file)
+    def _here(
+        self, done: Container[str], faults: dict[str, OSError]
+    ) -> Iterator[tuple[str, Mapping[str, Any]]]:
+        """Yield names of files below a directory; `faults` gets folders that cannot be listed."""
+        root, pending = str(self._storage.folder), [""]
+        while pending:
+            prefix = pending.pop()
+            try:
+                with os.scandir(f"{root}/{prefix}" if prefix else root) as listed:
+                    entries = list(listed)
+                    new = [entry for entry in entries if prefix + entry.name not in done]
+            except (FileNotFoundError, NotADirectoryError):
+                if not prefix:
+                    raise
+                continue  # it was removed after it was listed
+            except OSError as error:
+                if not prefix:
+                    raise
+                faults[prefix.rstrip("/")] = error
+                continue
+            self.matching += len(entries) - len(new)
+            for entry in new:
+                if entry.name.startswith(HIDDEN):
+                    continue
+                if entry.is_dir(follow_symlinks=False):
+                    pending.append(f"{prefix}{entry.name}/")
+                elif not (entry.is_symlink() and entry.is_dir()):
+                    yield prefix + entry.name, {}
 
-
-class ObjectListing(PatternListing):
-    """The files of a place that is no directory, looked at again and again.
-
-    Cost:
-        Object stores have no folders that change: a look lists all names, those that were handed on
-        included. Take these away from time to time.
-    """
-
-    def __init__(self, storage: Storage, patterns: Sequence[str]) -> None:
-        super().__init__(str(storage), patterns)
-        self._storage = storage
-
-    def look(
-        self, done: Container[str], again: Mapping[str, FoundFile] | None = None
-    ) -> tuple[list[FoundFile], dict[str, OSError]]:
-        """Return the files that are new; all of the place is listed, or nothing."""
-        found: list[FoundFile] = []
+    def _there(self, done: Container[str]) -> Iterator[tuple[str, Mapping[str, Any]]]:
+        """Yield names and facts of all files of a place that is no directory."""
         try:
             listed = self._storage.find()
         except FileNotFoundError:
-            listed = {}  # a place without files is none
-        self.passed_over = self.matching = 0
+            return  # a place without files is none
         for path, about in listed.items():
-            *folders, name = path.split("/")
-            if any(part.startswith((".", "_")) for part in (*folders, name)):
-                continue
-            if path not in done and not any(fnmatchcase(name, each) for each in self.patterns):
-                self.passed_over += 1
-                continue
-            self.matching += 1
-            if path not in done:
-                found.append(_as_found(path, about))
-        found.sort(key=lambda file: (file.modified_ns, file.name))
-        return found, {}
+            if path in done:
+                self.matching += 1
+            elif not any(part.startswith(HIDDEN) for part in path.split("/")):
+                yield path, about
 
 
 FILES_ASKED_FOR: Final = 64

@@ -63,6 +63,7 @@ class MeteredProgress:
             "matches": counter("matches", "Pairs of message and query."),
             "deliveries": counter("deliveries", "Rows of inboxes, notices included."),
             "undecided": counter("undecided", "Pairs of message and subscription not decided."),
+            "skipped": counter("skipped_offsets", "Offsets of Kafka that gave no record."),
             "tombstones": counter("tombstones", "Rows of the source that are no messages."),
         }
         self._unread = counter("unread_files", "Files of the source that could not be read.")
@@ -78,6 +79,7 @@ class MeteredProgress:
         self._batch = gauge("micro_batch", "Number of the last complete micro-batch.")
         self._committed = gauge("last_commit_timestamp_seconds", "When it was complete.")
         self._lag = gauge("lag_seconds", "From its oldest file to its commit; of files only.")
+        self._behind = gauge("offsets_behind", "Offsets of the source that were not read.")
         self._snapshot = Info("pathcast_snapshot", "Subscriptions of it.", registry=registry)
         self._taken_up = gauge("snapshot_timestamp_seconds", "When these were taken up first.")
         self._subscriptions = gauge("subscriptions", "Pairs of subscriber and query in these.")
@@ -87,9 +89,9 @@ class MeteredProgress:
             at = committed_at(self._output, self._checkpoint, done[-1])
             self._show(Commit.read(self._output, done[-1]), at)
 
-    def begin(self, text: str, messages: int | None) -> None:
+    def begin(self, text: str) -> None:
         """Hand on what runs."""
-        self._report.begin(text, messages)
+        self._report.begin(text)
 
     def batch(self, commit: Commit) -> None:
         """Count a micro-batch."""
@@ -104,14 +106,15 @@ class MeteredProgress:
         self._show(commit, time.time())
         self._report.batch(commit)
 
+    def lag(self, offsets: int) -> None:
+        """Show it."""
+        self._behind.set(offsets)
+        self._report.lag(offsets)
+
     def note(self, text: str) -> None:
         """Count a note."""
         self._notes.inc()
         self._report.note(text)
-
-    def end(self) -> None:
-        """Hand on that nothing more comes."""
-        self._report.end()
 
     def _show(self, commit: Commit, at: float) -> None:
         """Shows a commit as the last one."""

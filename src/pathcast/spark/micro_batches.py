@@ -12,12 +12,13 @@ answered again.
 
 from __future__ import annotations
 
+import math
 import threading
 import time
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, replace
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TYPE_CHECKING, Final, TypeAlias
 
 import pyarrow as pa
 
@@ -25,7 +26,8 @@ from pathcast.errors import PathcastError
 from pathcast.spark import schemas
 from pathcast.spark.book import SubscriptionBook
 from pathcast.spark.compacting import BackgroundCompaction
-from pathcast.spark.delta import DeltaTables
+from pathcast.spark.connectors import offsets_between
+from pathcast.spark.delta import DeltaPublisher, DeltaTables
 from pathcast.spark.files import BatchReader, FoundFile, shown
 from pathcast.spark.generations import Generation
 from pathcast.spark.ledger import (
@@ -45,6 +47,7 @@ from pathcast.spark.publishing import (
     NetworkPublisher,
     PublishedOutput,
 )
+from pathcast.spark.retention import KeptBatches
 from pathcast.spark.sources import NO_COLUMNS, passed_columns
 from pathcast.spark.subscription_places import place_of
 from pathcast.spark.summary import Summary
@@ -56,6 +59,9 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
     from pathcast.spark.settings import PipelineSettings
+
+LOOK_SECONDS: Final = 3600
+"""How often it is seen which micro-batches are too old."""
 
 Answered: TypeAlias = Callable[
     [Generation, OutputTarget], tuple[Sequence[TaskReport], Mapping[str, PathcastError]]
@@ -109,7 +115,6 @@ class MicroBatches:
             remove_strays(output)
         self.history = self.ledger.history().still_unread(last_entry)
         self.extra = NO_COLUMNS
-        self._has_caught_up = False
         asked = settings.subscriptions
         self.book = SubscriptionBook(
             place_of(asked),
@@ -120,7 +125,7 @@ class MicroBatches:
         )
         self._delta = DeltaTables(output, self.layout) if out.format == "delta" else None
         self._followers = list(self._followers_of(settings, spark))
-        self._is_level = False
+        self._before = self.history.through
         self._compaction = BackgroundCompaction(
             output,
             out.format,
@@ -128,15 +133,19 @@ class MicroBatches:
             keep_seconds=out.keep_replaced_seconds,
             # A table of its own: the library keeps it for one thread.
             delta=DeltaTables(output, self.layout) if self._delta else None,
-            through=lambda: min((each.through for each in self._followers), default=None),
+            through=self._had,
         )
+        self._retention = None
+        if out.keep_days is not None:
+            self._retention = KeptBatches(output, settings.checkpoint, out.keep_days, self._had)
+        self._looked_seconds = -math.inf
         self.pinning = Pinning(asked, self.book, self.ledger, output, self.layout, report.note)
         self._summary = Summary(output=str(output))
 
     def _followers_of(
         self, settings: PipelineSettings, spark: SparkSession | None
     ) -> Iterator[CommitFollower]:
-        """Yield who publishes commits: `[publish]`, `[topics]`."""
+        """Yield who publishes commits: `[publish]`, `[topics]`, Delta tables."""
         output = PublishedOutput(
             self.output,
             self.layout,
@@ -150,6 +159,8 @@ class MicroBatches:
             yield NetworkPublisher(settings.network, settings.publish, self._checkpoint, output)
         if settings.topics is not None:
             yield TopicPublisher(settings.topics, output, spark)
+        if self._delta is not None:
+            yield DeltaPublisher(self._delta, self._checkpoint, self._known_columns)
 
     def complete(
         self, batch_id: int, files: Sequence[FoundFile], answered: Answered, offsets: str = ""
@@ -160,7 +171,7 @@ class MicroBatches:
             batch_id: Its number.
             files: Files of the source that belong to it.
             answered: Runs the tasks; gives their reports and the files that could not be read.
-            offsets: Where in its source it begins and ends, for the commit.
+            offsets: Where in its source it ends, for the commit.
         """
         started = time.monotonic()
         generation, begun_us = self.pinning.pin(batch_id)
@@ -168,8 +179,10 @@ class MicroBatches:
         reports, unread = answered(generation, target)
         commit = self._commit(target, files, reports, unread)
         seconds = round(time.monotonic() - started, 3)
-        commit = replace(commit, seconds=seconds, offsets=offsets)
+        skipped = self._skipped(commit, offsets)
+        commit = replace(commit, seconds=seconds, offsets=offsets, skipped=skipped)
         self.ledger.write_commit(commit)
+        self._before = self.history.through
         self.history = self.history.with_commit(commit).still_unread(self._last_entry)
         self.ledger.sum_up(self.history)
         untimed = sum(report.untimed for report in reports)
@@ -178,56 +191,67 @@ class MicroBatches:
                 f"{untimed:,} messages of micro-batch {batch_id} have no time at "
                 f"{self._settings.source.time} (source.time): message_time is null"
             )
+        if skipped:
+            self._report.note(
+                f"{skipped:,} offsets of micro-batch {batch_id} gave no record: they were gone "
+                "before they were read (failOnDataLoss = false), or are marks of transactions"
+            )
         self._summary = self._summary.with_commit(commit)
         return commit
+
+    def _skipped(self, commit: Commit, offsets: str) -> int:
+        """Offsets of a micro-batch without a record, where nobody else would tell that."""
+        if not self._settings.source.passes_over_lost:
+            return 0
+        before = self.ledger.commit(self.history.through)
+        if before is None:
+            return 0
+        records = commit.messages + commit.tombstones
+        return max(0, offsets_between(before.offsets, offsets) - records)
 
     def publish(self, commit: Commit) -> None:
         """Hands a new commit to all that follows commits."""
         if self._handed_on(commit):
-            self._to_tables(commit)
+            self._forget()
             self._compaction.wrote(commit.files)
         self._report.batch(commit)
+
+    def _had(self) -> int | None:
+        """The last micro-batch that all followers have had; None where there are none."""
+        return min((each.through for each in self._followers), default=None)
+
+    def _forget(self) -> None:
+        """Looks, now and then, which micro-batches are too old (`output.keep_days`)."""
+        now = time.monotonic()
+        if self._retention is not None and now - self._looked_seconds >= LOOK_SECONDS:
+            self._looked_seconds = now
+            if self._compaction.forgot:
+                self._retention.forget(self._compaction.forgot)
+            self._compaction.first_kept = self._retention.first_kept()
 
     def catch_up(self) -> None:
         """Hands on the commits that a kill has left behind."""
         for follower in self._followers:
             follower.check()
-        if self._handed_on(None) and not self._stop.is_set():
-            self._has_caught_up = False
-            self._to_tables(None)
+        self._handed_on(None)
 
     def _handed_on(self, commit: Commit | None) -> bool:
         """Whether a commit was published, and those before it that were not; False if stopped."""
-        is_level, self._is_level = self._is_level, False
         for follower in self._followers:
             missing: Iterable[Commit] = self.ledger.commits(after=follower.through)
-            if commit is not None and is_level:
+            if commit is not None and follower.through == self._before:
                 missing = (commit,)
             if not all(map(follower.publish, missing)):
                 return False
-        self._is_level = True
         return True
-
-    def _to_tables(self, commit: Commit | None) -> None:
-        """Adds a micro-batch to the Delta tables, and those before that are not in them.
-
-        A table has its columns from the beginning: until the types of those that are passed through
-        are known, micro-batches wait. They had no message then.
-        """
-        if self._delta is None or not self.knows_columns:
-            return
-        missing: Iterable[Commit] = () if commit is None else (commit,)
-        if not self._has_caught_up:
-            had = self._delta.through(self._checkpoint, self.extra)
-            missing, self._has_caught_up = self.ledger.commits(after=had), True
-        for each in missing:
-            self._delta.publish(each, self.extra)
 
     def end(self) -> Summary:
         """Waits for what runs beside, and tells what this run did."""
         if self._delta is not None and self.knows_columns:
             self._delta.create(self.extra)
         self._compaction.wait()
+        if self._retention is not None and self._compaction.forgot:
+            self._retention.forget(self._compaction.forgot)
         if self._compaction.error is not None:
             self._report.note(f"small files stay as they are: {self._compaction.error}")
         rejected, generation = self.pinning.rejected, self.pinning.generation
@@ -246,6 +270,9 @@ class MicroBatches:
     def knows_columns(self) -> bool:
         """Whether `extra` is complete."""
         return len(self.extra) == len(self._settings.source.columns)
+
+    def _known_columns(self) -> pa.Schema | None:
+        return self.extra if self.knows_columns else None
 
     def learn_columns(self, there: Callable[[], pa.Schema]) -> None:
         """Finds the types of columns that are passed through, as far as the source tells them."""

@@ -77,7 +77,7 @@ def connect(network: NetworkSettings) -> BrokerClient:
         MissingDependencyError: The extra `net` is not installed.
     """
     try:
-        from pathcast.transport.broker import CODEC
+        from pathcast.transport.broker_requests import CODEC
         from pathcast.transport.client import BrokerClient
         from pathcast.transport.grpc_streams import Address
         from pathcast.transport.security import Certificates

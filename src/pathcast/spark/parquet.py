@@ -1,7 +1,7 @@
 """Messages that are a row each of Parquet files; the id is a column.
 
-What is held of a file is bounded by bytes, whatever its headers say: before a row group is read its
-pages are looked at (`parquet_pages`), and no more rows are read at once than fit.
+What reading takes is bounded by bytes, whatever a file's headers say (`bounded_memory`): rows that
+do not fit are read again, fewer at a time.
 """
 
 from __future__ import annotations
@@ -18,20 +18,33 @@ import pyarrow.parquet as pq
 from pathcast.errors import PathcastError, UnreadableMessageError, invalid_setting
 from pathcast.limits import MIB
 from pathcast.spark import schemas
-from pathcast.spark.files import FILE, FoundFile, Unit, as_unread, shown, unreadable
-from pathcast.spark.parquet_pages import GuardedFile, read_pages
+from pathcast.spark.bounded_memory import bounded_memory
+from pathcast.spark.files import (
+    BATCH_BYTES_MAX,
+    BATCH_ROWS_MAX,
+    FILE,
+    FoundFile,
+    Unit,
+    as_unread,
+    in_pieces,
+    read_parts,
+    shown,
+    unreadable,
+)
 from pathcast.spark.storage import Storage
 
 FOOTER_BYTES_MAX: Final = 8 * MIB
 """Bytes of a footer, of which the library makes many times as much: some 10,000 row groups."""
 
-
-PAGE_BYTES: Final = 176 * MIB
-"""Bytes of pages that any file may have held while it is read."""
+READ_BYTES: Final = 128 * MIB
+"""Bytes that reading some rows of any file may take, beside those that were read before."""
 
 EXPANSION: Final = 12
-"""Writers put a thousand messages into a page, however long they are: a file whose pages unpack to
-no more than so many times its own bytes is read all the same."""
+"""Writers put a thousand messages into a page, however long they are: reading a file may take so
+many times its own bytes all the same."""
+
+FEWER: Final = 32
+"""So many times fewer rows are read at once where more do not fit."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,8 +56,8 @@ class ParquetReader:
         message_column: Column with the message, binary or text.
         id_column: Column with its id.
         extra: Columns that are passed through, in the types that outputs have.
-        page_bytes_max: Bytes of pages that are held while a row group is read; None: `PAGE_BYTES`,
-            or `EXPANSION` times the bytes of the file if that is more.
+        read_bytes_max: Bytes that reading some rows may take; None: `READ_BYTES`, or `EXPANSION`
+            times the bytes of the file if that is more.
         gone: Code of the error of a file that is not there.
     """
 
@@ -52,7 +65,7 @@ class ParquetReader:
     message_column: str
     id_column: str
     extra: pa.Schema
-    page_bytes_max: int | None
+    read_bytes_max: int | None
     gone: str = FILE
     is_whole: bool = False
 
@@ -77,15 +90,10 @@ class ParquetReader:
         self, units: Iterable[Unit], unread: dict[str, PathcastError]
     ) -> Iterator[tuple[pa.RecordBatch, str | None]]:
         """Read the rows of row groups; arguments as of `FileReader.read`."""
-        for unit in units:
-            if unit.name in unread:
-                continue
-            with as_unread(unit.name, unread):
-                for batch in self._read(unit):
-                    yield batch, shown(unit.name)
+        return read_parts(units, unread, self._read)
 
     @contextmanager
-    def _open(self, name: str) -> Iterator[tuple[GuardedFile, pq.ParquetFile]]:
+    def _open(self, name: str) -> Iterator[tuple[int, pq.ParquetFile]]:
         try:
             with open_parquet(self.storage, name) as found:
                 yield found
@@ -93,18 +101,26 @@ class ParquetReader:
             raise unreadable(name, error, self.gone) from error
 
     def _read(self, unit: Unit) -> Iterator[pa.RecordBatch]:
-        with self._open(unit.name) as (handle, opened):
+        with self._open(unit.name) as (size, opened):
             there = opened.schema_arrow
             wanted = [self.id_column, self.message_column]
             wanted += [name for name in self.extra.names if name in there.names]
             self._check(unit.name, there, wanted)
+            allowed = self.read_bytes_max or max(READ_BYTES, EXPANSION * size)
             for group in unit.groups:
-                plan = read_pages(handle, opened, group, wanted)
-                self._check_held(unit.name, plan.held_bytes, handle.size)
-                for batch in opened.iter_batches(
-                    plan.batch_rows, row_groups=[group], columns=wanted, use_threads=False
-                ):
-                    yield self._as_source(batch, dict(unit.values))
+                try:
+                    for batch in _rows_of(opened, group, wanted, allowed):
+                        source = self._as_source(batch, dict(unit.values))
+                        sizes = source.column("bytes").to_numpy()
+                        for piece in in_pieces(sizes, BATCH_BYTES_MAX, BATCH_ROWS_MAX):
+                            yield source.slice(piece.start, piece.stop - piece.start)
+                except MemoryError as error:
+                    reason = (
+                        f"reading a row of it takes more than the {allowed:,} bytes that are "
+                        "allowed; write it with smaller pages and dictionaries, or give "
+                        "source.read_bytes_max"
+                    )
+                    raise _refused(unit.name, reason) from error
 
     def _check(self, name: str, there: pa.Schema, wanted: Sequence[str]) -> None:
         for key, column in (
@@ -120,16 +136,6 @@ class ParquetReader:
         if not any(is_kind(kind) for is_kind in _MESSAGE_KINDS):
             raise _refused(name, f"column {self.message_column!r} is {kind}, not binary or text")
 
-    def _check_held(self, name: str, held: int, size: int) -> None:
-        allowed = self.page_bytes_max or max(PAGE_BYTES, EXPANSION * size)
-        if held > allowed:
-            reason = (
-                f"its pages are too large: reading a row group holds {held:,} bytes of them, and "
-                f"{allowed:,} are allowed; write it with smaller pages and dictionaries, or give "
-                "source.page_bytes_max"
-            )
-            raise _refused(name, reason)
-
     def _as_source(self, batch: pa.RecordBatch, values: Mapping[str, str | None]) -> pa.RecordBatch:
         messages = batch.column(self.message_column).cast(pa.binary())
         sizes = pc.cast(pc.coalesce(pc.binary_length(messages), 0), pa.int64())
@@ -144,6 +150,36 @@ class ParquetReader:
             else:
                 columns.append(pa.nulls(len(batch), field.type))
         return pa.record_batch(columns, schema=pa.schema([*schemas.SOURCE, *self.extra]))
+
+
+def _rows_of(
+    opened: pq.ParquetFile, group: int, columns: Sequence[str], bytes_max: int
+) -> Iterator[pa.RecordBatch]:
+    """Yield the rows of a row group, as many at a time as fit.
+
+    Raises:
+        MemoryError: A single one does not.
+    """
+    done, rows = 0, BATCH_ROWS_MAX
+    while done < opened.metadata.row_group(group).num_rows:
+        batches = opened.iter_batches(
+            rows, row_groups=[group], columns=list(columns), use_threads=False
+        )
+        seen = 0
+        try:
+            while True:
+                with bounded_memory(bytes_max):
+                    batch = next(batches, None)
+                if batch is None:
+                    return
+                seen += len(batch)
+                if seen > done:
+                    done, fresh = seen, seen - done
+                    yield batch.slice(len(batch) - fresh)
+        except MemoryError:
+            if rows == 1:
+                raise
+            rows //= FEWER
 
 
 def _refused(name: str, reason: str) -> UnreadableMessageError:
@@ -188,8 +224,8 @@ _MESSAGE_KINDS: Final = (
 
 
 @contextmanager
-def open_parquet(storage: Storage, name: str) -> Iterator[tuple[GuardedFile, pq.ParquetFile]]:
-    """A file of a source.
+def open_parquet(storage: Storage, name: str) -> Iterator[tuple[int, pq.ParquetFile]]:
+    """A file of a source, and its bytes.
 
     It is read and not mapped: a mapped file that somebody cuts short ends the process.
 
@@ -206,9 +242,8 @@ def open_parquet(storage: Storage, name: str) -> Iterator[tuple[GuardedFile, pq.
                 "fewer columns or larger row groups, or as several files"
             )
         # No more of it is read ahead than a buffer.
-        guarded = GuardedFile(handle)
-        with pq.ParquetFile(guarded, buffer_size=MIB, pre_buffer=False) as opened:
-            yield guarded, opened
+        with pq.ParquetFile(handle, buffer_size=MIB, pre_buffer=False) as opened:
+            yield size, opened
 
 
 def columns_of(storage: Storage, files: Sequence[FoundFile], names: Sequence[str]) -> pa.Schema:

@@ -28,7 +28,7 @@ from pathcast.errors import PathcastError, invalid_setting
 from pathcast.spark.files import FoundFile, SourceListing, Unit, some_of
 from pathcast.spark.generations import Generation
 from pathcast.spark.journal import Journal, first_of
-from pathcast.spark.ledger import CheckpointSource, Commit, committed_batches, sole_writer
+from pathcast.spark.ledger import CheckpointSource, Commit, sole_writer
 from pathcast.spark.metrics import metered
 from pathcast.spark.micro_batches import MicroBatches
 from pathcast.spark.progress import ProgressReport, progress_on
@@ -60,7 +60,7 @@ def run(
 
     Args:
         settings: See `settings.load_settings`.
-        progress: Who is told how it goes; a bar or lines on standard error when not given.
+        progress: Who is told how it goes; lines on standard error when not given.
         spark: A session to use, which is left running; the one that runs in this process when not
             given. If there is none, one is started, and stopped in the end.
         workers: Who runs the tasks, in place of a session.
@@ -104,10 +104,7 @@ def _run_query(
     from pathcast.spark.query_run import run_query
 
     with workers_of(settings, spark, None, report) as ready:
-        try:
-            return run_query(settings, ready, report, stop)
-        finally:
-            report.end()
+        return run_query(settings, ready, report, stop)
 
 
 def _run_files(
@@ -126,7 +123,6 @@ def _run_files(
                 return pipeline.run(ready())
             finally:
                 pipeline.close()
-                report.end()
 
 
 class Pipeline:
@@ -175,7 +171,7 @@ class Pipeline:
         self._journal.retry_all()
         is_batch = self._settings.mode.kind == "batch"
         due = self._due() if is_batch else []
-        self._report.begin(self._describe(), self._ahead(undone, due) if is_batch else None)
+        self._report.begin(self._describe())
         started = time.monotonic()
         for batch_id in undone:
             if self._stop.is_set():
@@ -197,19 +193,11 @@ class Pipeline:
         """Messages that earlier runs have done, and the micro-batches that they did not end."""
         history = self._batches.history
         self._journal.reopen(entry.file for _, entry in history.unread.values())
-        done = set(committed_batches(self._batches.output))
-        if done:
-            # A kill may have come between the commit and what is done after it.
-            self._tell_source(self._batches.ledger.commit(max(done)))
+        # A kill may have come between the commit and what is done after it.
+        self._tell_source(self._batches.ledger.commit(history.through))
         self._batches.catch_up()
-        undone = [number for number in range(1, self._journal.last + 1) if number not in done]
-        return history.messages, undone
-
-    def _ahead(self, undone: Sequence[int], due: Sequence[FoundFile]) -> int | None:
-        """Messages before this run, where a file is one; None where nobody has counted them."""
-        if self._settings.source.kind != "directory":
-            return None
-        return len(due) + sum(len(self._journal.entry(number)) for number in undone)
+        # They are done in order; early commits may be gone (`retention`).
+        return history.messages, list(range(history.through + 1, self._journal.last + 1))
 
     def _say_what_is_left_alone(self) -> None:
         """Note files that the source holds and skips, once each."""

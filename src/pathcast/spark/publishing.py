@@ -40,7 +40,7 @@ if TYPE_CHECKING:
     from pathcast.spark.network import NetworkSettings, PublishSettings
     from pathcast.spark.outputs import Layout
     from pathcast.spark.storage import Storage
-    from pathcast.transport.broker import PublishRequest
+    from pathcast.transport.broker_requests import PublishRequest
     from pathcast.transport.client import BrokerClient
 
 STATE: Final = "_published.json"
@@ -212,7 +212,7 @@ class NetworkPublisher:
     ) -> Iterator[Sequence[PublishRequest]]:
         """Messages of a micro-batch, as many at a time as a frame takes; `left_out`: the others."""
         from pathcast.overlay.publishers import Numbered
-        from pathcast.transport.broker import PublishRequest
+        from pathcast.transport.broker_requests import PublishRequest
         from pathcast.transport.frames import FRAME_BYTES_MAX, in_groups
 
         bytes_max = FRAME_BYTES_MAX - MESSAGE_MARGIN
@@ -254,7 +254,7 @@ async def _publish(
     client: BrokerClient, broker: str, group: Sequence[PublishRequest]
 ) -> list[dict[str, object]]:
     """Publishes messages; gives those that the root does not take, because they are none."""
-    from pathcast.transport.broker import NotTaken
+    from pathcast.transport.broker_requests import NotTaken
 
     try:
         async with asyncio.timeout(ANSWER_SECONDS):
@@ -267,6 +267,6 @@ async def _publish(
 
 async def _register(client: BrokerClient, source: str) -> None:
     from pathcast.overlay.messages import SourceEntry
-    from pathcast.transport.broker import RegisterSourceRequest
+    from pathcast.transport.broker_requests import RegisterSourceRequest
 
     await client.ask(RegisterSourceRequest(source, SourceEntry()))

@@ -21,7 +21,7 @@ from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
 from pathcast.errors import PathcastError, SourceError, SparkLostError, invalid_setting
-from pathcast.spark.connectors import fault_of, lost_offsets
+from pathcast.spark.connectors import KAFKA, fault_of, lost_offsets, offsets_between
 from pathcast.spark.delivery import Delivery
 from pathcast.spark.workers import SparkWorkers
 
@@ -70,13 +70,13 @@ def run_query(
     df = _frame(spark, settings)
     format = settings.source.format or ""
     started = time.monotonic()
-    report.begin(f"{settings.mode.kind}: {settings.source.format}", None)
+    report.begin(f"{settings.mode.kind}: {settings.source.format}")
     failures = 0
     with Delivery.of(settings, report, stop) as delivery:
         while not stop.is_set():
             done = delivery.done
             query = _query(delivery, df, settings)
-            fault = _ended(query, delivery, workers, stop, format)
+            fault = _ended(query, delivery, workers, stop, format, report)
             if fault is None:
                 break
             failures = 1 if delivery.done > done else failures + 1
@@ -120,11 +120,15 @@ def _ended(
     workers: SparkWorkers,
     stop: threading.Event,
     format: str,
+    report: ProgressReport,
 ) -> str | None:
     """Waits for the end of a query; why it ended, None if it was to."""
     delivery.error = None
     try:
         while query.isActive:
+            behind = _offsets_behind(query) if format == KAFKA else None
+            if behind is not None:
+                report.lag(behind)
             # A micro-batch that has begun is ended; the next one does nothing (`Delivery`).
             if not stop.wait(LOOK_SECONDS):
                 continue
@@ -146,3 +150,12 @@ def _ended(
     except Exception:
         workers.check()
         raise
+
+
+def _offsets_behind(query: StreamingQuery) -> int | None:
+    """Offsets of Kafka that were there and not read at the last trigger; None where none told."""
+    progress = query.lastProgress
+    told = [] if progress is None else [(s.endOffset, s.latestOffset) for s in progress.sources]
+    if not told or any(latest in (None, "", "null") for _, latest in told):
+        return None
+    return sum(offsets_between(end, latest) for end, latest in told)

@@ -152,8 +152,11 @@ def why(
     if layout.matches != "none":
         known.append(_rows_of(storage, "matches", message_id))
     places = [table for table in known if len(table)]
+    version = None
     if places:
-        batch_id = places[0].column("batch_id")[0].as_py()
+        batch_id, version = (
+            places[0].column(n)[0].as_py() for n in ("batch_id", "snapshot_version")
+        )
     if batch_id is None:
         unread = _unread(storage, message_id)
         if unread is not None:
@@ -161,8 +164,8 @@ def why(
             version = commit.snapshot_version
             return Why(subscriber, message_id, "not read", told, commit.batch_id, version, ())
         return Why(subscriber, message_id, "not seen", None, None, None, ())
-    commit = Commit.read(storage, batch_id)
-    version = commit.snapshot_version
+    if version is None:
+        version = Commit.read(storage, batch_id).snapshot_version
     refused = letters.filter(pc.is_null(letters.column("subscription_id")))
     if len(refused):
         told = refused.column("message")[0].as_py()

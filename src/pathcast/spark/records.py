@@ -31,7 +31,7 @@ from pathcast.records import Splitter
 from pathcast.records.blocks import is_packed, unpacked
 from pathcast.records.cutting import placed_ranges
 from pathcast.spark import schemas
-from pathcast.spark.files import FILE_COST_BYTES, FoundFile, Unit, as_unread, shown
+from pathcast.spark.files import FILE_COST_BYTES, FoundFile, Unit, as_unread, read_parts, shown
 from pathcast.spark.storage import Storage
 
 if TYPE_CHECKING:
@@ -141,13 +141,11 @@ class RecordReader:
         self, units: Iterable[Unit], unread: dict[str, PathcastError]
     ) -> Iterator[tuple[pa.RecordBatch, str | None]]:
         """Read the records of ranges, which have places; arguments as of `FileReader.read`."""
-        for unit in units:
-            if unit.name in unread:
-                continue
-            with as_unread(unit.name, unread):
-                for batch in self._rows(unit):
-                    if len(batch):
-                        yield _as_source(batch, unit.name), shown(unit.name)
+        return read_parts(units, unread, self._batches)
+
+    def _batches(self, unit: Unit) -> Iterator[pa.RecordBatch]:
+        for batch in self._rows(unit):
+            yield _as_source(batch, unit.name)
 
     def _rows(self, unit: Unit) -> Iterator[pa.RecordBatch]:
         from pathcast.kernel.records import BytePlace

@@ -92,11 +92,7 @@ def batches_between(
     output = settings.output.storage
     layout_of(output)
     numbers = committed_batches(output)
-    ledger = BatchLedger(output, settings.checkpoint)
-
-    def begun(number: int) -> int:
-        pin = ledger.pin(number)
-        return 0 if pin is None else pin.begun_us
+    begun = BatchLedger(output, settings.checkpoint).begun_us
 
     # Micro-batches follow each other, so the times at which they were begun ascend.
     start, end = 0, len(numbers)
@@ -413,7 +409,7 @@ class _FramesAgain:
             from pyspark.sql import SparkSession as Session
 
             session = Session(workers.context)
-            report.begin(f"replay: {self._source.format}", None)
+            report.begin(f"replay: {self._source.format}")
             started = time.monotonic()
             with Delivery.of(target, report, stop) as delivery:
                 for place, number in enumerate(self._batches):
@@ -421,7 +417,6 @@ class _FramesAgain:
                         break
                     self._deliver(delivery.batch, session, number, place)
                 summary = delivery.end()
-            report.end()
             return replace(summary, seconds=time.monotonic() - started)
 
     def _deliver(self, batch: Any, session: SparkSession, number: int, place: int) -> None:
@@ -461,7 +456,7 @@ class _FramesAgain:
         if before:
             return Commit.read(self._output, before[-1]).offsets
         try:
-            found = self._spark_checkpoint.read("sources/0/0").decode()
+            found = self._spark_checkpoint.read("sources/0/0").decode() if number == 1 else ""
         except FileNotFoundError:
             return ""
         # Before it stand a byte and a version of Spark's own.

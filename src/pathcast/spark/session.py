@@ -35,7 +35,6 @@ from pyspark.java_gateway import launch_gateway
 
 from pathcast.errors import ConfigError, JavaMissingError, SparkLostError, invalid_setting
 from pathcast.spark.java import JAVA_VERSION_MIN, JavaInstall, find_java, quiet_home
-from pathcast.spark.jvm_stderr import HeldStderr, reason
 from pathcast.spark.shipping import ship
 
 if TYPE_CHECKING:
@@ -80,6 +79,9 @@ STANDALONE = "spark://"
 CONNECT_SECONDS_MAX = 5.0
 """A master that does not answer in this time is not there; a far one takes a tenth of a second."""
 
+YARN_FOLDERS = ("HADOOP_CONF_DIR", "YARN_CONF_DIR")
+"""Variables of the environment of which Spark needs one for YARN."""
+
 PYTHON = "spark.pyspark.python"
 """In `spark.conf`: which Python the workers start. PySpark itself reads the environment only."""
 
@@ -101,6 +103,8 @@ JVM_OPTIONS = (
 """Options of the JVM of a local session."""
 
 
+_STANDARD_ERROR = 2
+
 _SUBMITTED = "PYSPARK_GATEWAY_PORT"
 """In the environment of what `spark-submit` starts: where the JVM is found."""
 
@@ -118,7 +122,31 @@ _UNREACHABLE = re.compile(
 )
 """In the causes of a start that failed because nobody answers at the master's address."""
 
-_JVM_STDERR: list[HeldStderr] = []
+
+class _Relay:
+    """Passes on what the JVM says on standard error, while its context runs.
+
+    When that ends, Python workers that wait for a task find the end of their input, and are killed
+    while they write a traceback of it.
+    """
+
+    def __init__(self) -> None:
+        self._read_end, self.write_end = os.pipe()
+        self.is_open = True
+
+    def start(self) -> None:
+        """The JVM has its end."""
+        os.close(self.write_end)
+        threading.Thread(target=self._pass_on, name="jvm-stderr", daemon=True).start()
+
+    def _pass_on(self) -> None:
+        while chunk := os.read(self._read_end, 65_536):
+            if self.is_open:
+                os.write(_STANDARD_ERROR, chunk)
+        os.close(self._read_end)
+
+
+_RELAYS: list[_Relay] = []
 """Of the JVM of this process, if it was started here."""
 
 
@@ -199,7 +227,7 @@ def local_context(
         if is_shipped:
             ship(context)
         return context
-    check_reachable(master)
+    check_master(master, os.environ)
     java = find_java()
     os.environ["JAVA_HOME"] = str(quiet_home(java))
     # Workers have to be such an interpreter: another one would lack pyarrow, or be another Python.
@@ -223,21 +251,14 @@ def local_context(
 
 
 def end_context(context: SparkContext) -> None:
-    """Stop a context. What its processes say about it is kept to themselves, unless it fails.
-
-    A Python worker that waits for its next task finds the end of its input instead, and is killed
-    while it writes a traceback of that.
-    """
-    for stderr in _JVM_STDERR:
-        stderr.hold()
+    """Stop a context."""
+    for relay in _RELAYS:
+        relay.is_open = False
     try:
         context.stop()
     except (Py4JError, OSError):
         # Its JVM has died: there is nothing to stop, and whoever needed it has been told.
         _forget_jvm()
-    except BaseException:
-        _hand_on()
-        raise
 
 
 def _forget_jvm() -> None:
@@ -245,15 +266,22 @@ def _forget_jvm() -> None:
     SparkContext._active_spark_context = SparkContext._gateway = SparkContext._jvm = None
 
 
-def check_reachable(master: str) -> None:
-    """Refuse a standalone master where nobody listens: Spark would try for a minute, and then fail.
+def check_master(master: str, environ: Mapping[str, str]) -> None:
+    """Refuse a master that cannot be used, where that is known without Spark.
+
+    Of a standalone master where nobody listens Spark would know in a minute.
 
     Args:
-        master: Spark's master URL; one that is not "spark://..." is not looked at.
+        master: Spark's master URL.
+        environ: Environment of Spark.
 
     Raises:
-        ConfigError: None of its addresses can be connected to; or there is no port.
+        ConfigError: None of the addresses of "spark://..." can be connected to, or there is no
+            port; or YARN has no configuration.
     """
+    if master == "yarn" and not any(environ.get(name) for name in YARN_FOLDERS):
+        needed = f"yarn needs {' or '.join(YARN_FOLDERS)}, the folder of its configuration"
+        raise invalid_setting("spark.master", needed)
     if not master.startswith(STANDALONE):
         return
     reasons = []
@@ -281,22 +309,18 @@ def _started(settings: Mapping[str, str], java: JavaInstall) -> SparkContext:
     try:
         if SparkContext._gateway is None:
             _start_jvm(settings)
+        for relay in _RELAYS:
+            relay.is_open = True
         context = _context(SparkConf(loadDefaults=True).setAll(list(settings.items())))
     except PySparkRuntimeError as error:
         if error.getCondition() != "JAVA_GATEWAY_EXITED":
-            _hand_on()
             raise
-        said = "".join(stderr.text() for stderr in _JVM_STDERR)
-        if "at org.apache.spark" in said:  # Java did start
-            raise refused_start(settings["spark.master"], [reason(said)]) from error
-        told = f"{java.origin} ({java.home}) does not start Spark: {reason(said)}"
+        told = f"{java.origin} ({java.home}) does not start Spark, and says why on standard error"
         raise JavaMissingError("java.missing", minimum=JAVA_VERSION_MIN, reason=told) from error
     except (Py4JError, OSError) as error:
-        _hand_on()
         _forget_jvm()
         reached = f"the JVM ended while Spark started ({type(error).__name__})"
         raise SparkLostError("spark.lost", reason=reached) from error
-    _hand_on()
     server = context._accumulatorServer
     # Where the JVM dies, its connection ends in the middle: `SparkWorkers.check` says it once.
     server.handle_error = _unless_lost(server.handle_error)
@@ -380,11 +404,6 @@ def refused_start(master: str, told: Sequence[str]) -> ConfigError:
     return invalid_setting("spark.conf", ": ".join(said[:2]))
 
 
-def _hand_on() -> None:
-    for stderr in _JVM_STDERR:
-        stderr.hand_on()
-
-
 def _start_jvm(settings: Mapping[str, str]) -> None:
     """Start the JVM so that a SIGTERM to all processes of a service ends none of them but ours.
 
@@ -394,14 +413,14 @@ def _start_jvm(settings: Mapping[str, str]) -> None:
     workers with the JVM.
     """
     conf = SparkConf(loadDefaults=False).setAll(list(settings.items()))
-    stderr = HeldStderr()
-    _JVM_STDERR[:] = [stderr]
+    relay = _Relay()
+    _RELAYS[:] = [relay]
     # Standard output is the summary's.
-    options = _SpareFromSigterm(stdout=stderr.write_end, stderr=stderr.write_end)
+    options = _SpareFromSigterm(stdout=relay.write_end, stderr=relay.write_end)
     try:
         gateway = launch_gateway(conf, options)
     finally:
-        stderr.started()
+        relay.start()
     SparkContext._ensure_initialized(gateway=gateway)
 
 

@@ -123,10 +123,10 @@ class SourceSettings(BaseModel):
     columns: tuple[str, ...] = ()
     """Parquet, Delta, Spark and broker: columns that are passed through to inboxes and matches;
     none may have the name of a column that Pathcast writes."""
-    page_bytes_max: int | None = Field(default=None, ge=1)
-    """Parquet and Delta: bytes of pages that a task holds while it reads a row group, those of a
-    dictionary twice; a file that needs more is a dead letter. 176 MiB, or 12 times the bytes of the
-    file if that is more, when not given."""
+    read_bytes_max: int | None = Field(default=None, ge=1)
+    """Parquet and Delta: bytes of memory that a task may take to read some rows; a file of which a
+    single row takes more is a dead letter. 128 MiB, or 12 times the bytes of the file if that is
+    more, when not given. Linux keeps it."""
     time: str | None = None
     """Where a message says when it was made, for the column message_time of inboxes: one of
     source.columns, or an XPath, such as /order/@at, whose first node counts. What is no date or
@@ -202,6 +202,12 @@ class SourceSettings(BaseModel):
         return pattern
 
     @property
+    def passes_over_lost(self) -> bool:
+        """Whether Kafka's offsets that are gone before they were read are passed over."""
+        given = {name.lower(): value.lower() for name, value in self.options.items()}
+        return self.format == KAFKA and given.get("failondataloss") == "false"
+
+    @property
     def has_tombstones(self) -> bool:
         """Whether a row without a message is none."""
         return self.format == KAFKA if self.tombstones is None else self.tombstones
@@ -239,6 +245,9 @@ class SubscriptionSettings(BaseModel):
     """What a row of a table and a .xq file are read as that do not say it in a column or key
     language: "xpath1" or "xquery"; by default XPath 1.0 where its grammar takes the text, XQuery
     otherwise. Profiles of a store have their own."""
+    values: Path | None = None
+    """Folder of the lists that queries name: values-of("FILE") stands for the lines of a file below
+    it. A stream looks at its files, too. Not of profiles of a store, which have their values."""
     namespaces: dict[str, str] = {}
     """Prefix -> namespace URI for all queries; the prefix "" is the default namespace of
     elements."""
@@ -259,6 +268,8 @@ class SubscriptionSettings(BaseModel):
             raise ValueError("path or store is given, and not both")
         if self.store is None and (self.labels or self.host is not None):
             raise ValueError("labels and host choose among the profiles of a store")
+        if self.store is not None and self.values is not None:
+            raise ValueError("values is the folder of a file's queries, not of a store's")
         return self
 
 
@@ -329,6 +340,9 @@ class OutputSettings(BaseModel):
     never."""
     keep_replaced_seconds: float = Field(default=3600, ge=0)
     """How long files stay that were merged into others: the time that a reader has."""
+    keep_days: float | None = Field(default=None, gt=0)
+    """Days that rows stay. Micro-batches that were begun earlier go, with their commits, and with
+    subscriptions that no other one ran with; all stay when not given."""
     fragments: FragmentForm = "text"
     """Results and messages in inboxes: "text", with the bytes of a message that is no UTF-8 in the
     column fragment_bytes; or "binary", all of them as bytes."""

@@ -24,20 +24,22 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from pathcast.boundary import ENGINE_VARIABLE, is_plain_nfa
+from pathcast.spark.bounded_memory import MEMORY_ENVIRONMENT
 
 if TYPE_CHECKING:
     from pyspark import SparkContext
 
 
-def follow_switch(context: SparkContext) -> None:
-    """Have the workers of a context run the plain NFA if this process does, and else not.
+def prepare_environment(context: SparkContext) -> None:
+    """Have the workers of a context run the plain NFA if this process does, and bound their memory.
 
-    Python workers that run already go on with the switch that they were started with; jobs that
-    come later get workers of their own.
+    Python workers that run already go on with what they were started with; jobs that come later
+    get workers of their own.
 
     Raises:
         ConfigError: `PATHCAST_ENGINE` says something else than "kernel" or "nfa".
     """
+    context.environment.update(MEMORY_ENVIRONMENT)
     context.environment[ENGINE_VARIABLE] = "nfa" if is_plain_nfa() else "kernel"
 
 

@@ -39,7 +39,7 @@ from pathcast.spark.files import (
     Unit,
     as_unread,
 )
-from pathcast.spark.listing import Listing, ObjectListing
+from pathcast.spark.listing import Listing
 from pathcast.spark.parquet import ParquetReader, columns_of
 from pathcast.spark.passed_types import passed_type
 from pathcast.spark.records import RecordReader
@@ -84,9 +84,7 @@ def listing_of(
             columns=source.columns,
         )
     patterns = PATTERNS[source.kind] if source.pattern is None else (source.pattern,)
-    files: SourceListing = (
-        Listing(storage.folder, patterns) if storage.is_local else ObjectListing(storage, patterns)
-    )
+    files = Listing(storage, patterns)
     if source.kind != "broker" or checkpoint is None or network is None:
         return files
     wanted = None
@@ -114,7 +112,7 @@ def reader_of(source: SourceSettings, limits: Limits, columns: pa.Schema) -> Fil
         source.message_column,
         source.id_column,
         columns,
-        source.page_bytes_max,
+        source.read_bytes_max,
         gone,
     )
 

@@ -146,8 +146,7 @@ def committed_at(output: Storage, checkpoint: Storage, number: int) -> float:
     file = file_at(output, f"{COMMITS}/{number}.json")
     if file is not None and file.modified_ns:
         return file.modified_ns / 1e9
-    pin = BatchLedger(output, checkpoint).pin(number)
-    return 0.0 if pin is None else pin.begun_us / 1e6
+    return BatchLedger(output, checkpoint).begun_us(number) / 1e6
 
 
 def lag_of(checkpoint: Storage, commit: Commit, at: float) -> float | None:

@@ -20,6 +20,7 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
 from functools import cache, cached_property
@@ -228,6 +229,14 @@ class Storage:
                     (self.folder / name).unlink()
                 else:
                     self._fs.rm_file(self._path(name))
+
+    def delete_folder(self, name: str) -> None:
+        """Takes out a folder with all that is in it."""
+        with writing(self.url(name)), suppress(FileNotFoundError):
+            if self.is_local:
+                shutil.rmtree(self.folder / name)
+            else:
+                self._fs.rm(self._path(name), recursive=True)
 
     @cached_property
     def _fs(self) -> AbstractFileSystem:

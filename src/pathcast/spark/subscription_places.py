@@ -23,6 +23,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
 
 from pathcast.errors import ConfigError, StoreError, invalid_setting
+from pathcast.registry import files_below, rows_with_values
 from pathcast.registry.delimited import TextPlace
 from pathcast.registry.subscription_files import files_of
 from pathcast.registry.subscription_rows import SubscriptionRows, read_rows
@@ -75,14 +76,20 @@ class FilePlace:
         path: The file or folder.
         language: Of subscriptions that choose none.
         only: Ids of the subscriptions that count; empty for all.
+        values: Folder of the lists that queries name.
     """
 
     position = 0
 
     def __init__(
-        self, path: Path, language: QueryLanguage | None = None, only: Collection[str] = ()
+        self,
+        path: Path,
+        language: QueryLanguage | None = None,
+        only: Collection[str] = (),
+        values: Path | None = None,
     ) -> None:
         self._path = path
+        self._values = values
         self._language = language
         self._only = frozenset(only)
         self.name = str(path)
@@ -95,7 +102,9 @@ class FilePlace:
         """Name, time, size and inode of every file. Cost: a `stat` a file."""
         path = self._path
         try:
-            files = files_of(path) if path.is_dir() else iter((path,))
+            files = [*files_of(path)] if path.is_dir() else [path]
+            if self._values is not None:
+                files += files_below(self._values)
             found = []
             for file in files:
                 status = file.stat()
@@ -107,7 +116,8 @@ class FilePlace:
     def rows(self, deliver: DeliverMode) -> SubscriptionRows:
         """Return the subscriptions of the file."""
         with self._named():
-            found = read_rows(self._path, deliver, self._language)
+            read = read_rows(self._path, deliver, self._language)
+            found = rows_with_values(read, self._values)
         if not self._only:
             return found
         pairs = zip(found.rows, found.places, strict=True)
@@ -259,7 +269,7 @@ def place_of(wanted: SubscriptionSettings) -> SubscriptionPlace:
     if wanted.store is not None:
         return StorePlace(wanted.store, labels=wanted.labels, host=wanted.host, only=wanted.only)
     assert wanted.path is not None, "settings have one of the two"
-    return FilePlace(wanted.path, wanted.language, wanted.only)
+    return FilePlace(wanted.path, wanted.language, wanted.only, wanted.values)
 
 
 def _unusable(key: str, reason: str) -> ConfigError:

@@ -39,6 +39,7 @@ class Summary:
         refused: Error code -> number of messages refused for it.
         undecided: Pairs of message and query that used up their steps, or the message's.
         tombstones: Rows of the source that are no messages.
+        skipped: Offsets of Kafka that gave no record, where those that are gone are passed over.
         queries: Standing queries at the end.
         subscriptions: Pairs of subscriber and query at the end.
         subscriptions_kept: Why the earlier subscriptions stayed, where they did to the end.
@@ -63,6 +64,7 @@ class Summary:
     refused: Mapping[str, int] = field(default_factory=dict)
     undecided: int = 0
     tombstones: int = 0
+    skipped: int = 0
     queries: int = 0
     subscriptions: int = 0
     subscriptions_kept: str = ""
@@ -80,7 +82,8 @@ class Summary:
     def with_commit(self, commit: Commit) -> Summary:
         """This and one more micro-batch."""
         sums = {
-            name: getattr(self, name) + getattr(commit, name) for name in (*COUNTED, "deliveries")
+            name: getattr(self, name) + getattr(commit, name)
+            for name in (*COUNTED, "deliveries", "skipped")
         }
         return replace(
             self,
@@ -161,6 +164,8 @@ class Summary:
             rows.append(("undecided", f"{self.undecided:,} pairs of message and query"))
         if self.tombstones:
             rows.append(("tombstones", f"{self.tombstones:,} rows without a message"))
+        if self.skipped:
+            rows.append(("skipped offsets", f"{self.skipped:,} gave no record"))
         if self.unread:
             rows.append(("unread files", f"{self.unread:,}, not processed: pathcast dlq tells why"))
         for folder, reason in self.unlisted.items():

@@ -12,7 +12,7 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Protocol, TypeVar
 
 from pathcast.errors import SparkLostError
-from pathcast.spark.shipping import follow_switch
+from pathcast.spark.shipping import prepare_environment
 from pathcast.spark.unwritable import unwritable_in
 
 if TYPE_CHECKING:
@@ -53,7 +53,7 @@ class SparkWorkers:
 
     def __init__(self, context: SparkContext) -> None:
         self.context = context
-        follow_switch(context)
+        prepare_environment(context)
 
     @property
     def count(self) -> int:

@@ -13,7 +13,7 @@ This module does not import pyspark.
 from __future__ import annotations
 
 import uuid
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import IO, TYPE_CHECKING, Final, Literal, Protocol, TypeAlias
 
@@ -121,10 +121,27 @@ class ParquetSink:
             raise
 
 
-def new_name(output: OutputName, batch_id: int, format: FileFormat) -> str:
-    """A name for a file that nothing else has."""
+def new_name(output: OutputName, batches: Sequence[int], format: FileFormat) -> str:
+    """A name for a file that nothing else has.
+
+    Args:
+        output: Of which the rows are.
+        batches: The micro-batch of the rows, or the first and the last one.
+        format: Of the file.
+
+    Example:
+        >>> batches_of_name(new_name("inboxes", (3, 7), "parquet"))
+        (3, 7)
+    """
     ending = "jsonl" if format == "jsonl" else "parquet"
-    return f"{output}/{batch_id:06d}-{uuid.uuid4().hex}.{ending}"
+    numbers = "-".join(f"{number:06d}" for number in batches)
+    return f"{output}/{numbers}-{uuid.uuid4().hex}.{ending}"
+
+
+def batches_of_name(name: str) -> tuple[int, int]:
+    """The first and the last micro-batch of which a file may have rows."""
+    numbers = [int(part) for part in name.rpartition("/")[2].split("-")[:-1]]
+    return numbers[0], numbers[-1]
 
 
 @dataclass(frozen=True, slots=True)
@@ -183,7 +200,7 @@ class _Output:
         if self._open is None:
             # No two attempts of a task share a name: only what the driver hears of counts.
             target = self._target
-            name = new_name(self.name, target.batch_id, target.format)
+            name = new_name(self.name, (target.batch_id,), target.format)
             handle = target.storage.create(name)
             sink: TableSink
             if target.format == "jsonl":

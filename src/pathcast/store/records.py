@@ -18,7 +18,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping
-from typing import Final, Literal, TypeAlias
+from typing import Final, Literal, TypeAlias, TypeVar, get_args
 
 import msgspec
 
@@ -231,14 +231,12 @@ Record: TypeAlias = (
 )
 
 KINDS: Final[Mapping[str, type[Record]]] = {
-    "profile": ProfileRecord,
-    "source": SourceRecord,
-    "catalog": CatalogRecord,
-    "broker": BrokerRecord,
-    "placement": PlacementRecord,
-    "sample": SampleRecord,
+    str(record.__struct_config__.tag): record for record in get_args(Record)
 }
 """Name of a kind of record -> its class."""
+
+SomeRecord = TypeVar("SomeRecord", bound=Record)
+"""One of the kinds of records."""
 
 
 class Removal(msgspec.Struct, frozen=True, tag="removal"):
@@ -282,11 +280,7 @@ _CHOICES: Final[Mapping[type[Record], Mapping[str, tuple[str | None, ...]]]] = {
         "deliver": DELIVER_MODES,
         "language": (None, *QUERY_LANGUAGES),
     },
-    SourceRecord: {},
-    CatalogRecord: {},
     BrokerRecord: {"state": ("active", "gone")},
-    PlacementRecord: {},
-    SampleRecord: {},
 }
 
 
@@ -314,7 +308,7 @@ def check_record(record: object) -> None:
     if not isinstance(record, Record):
         raise UnusableRowError("row.type", expected="record", found=type(record).__name__)
     kind = type(record)
-    choices = _CHOICES[kind]
+    choices = _CHOICES.get(kind, {})
     for name in kind.__struct_fields__:
         value = getattr(record, name)
         declared = kind.__annotations__[name]

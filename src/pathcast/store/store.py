@@ -13,7 +13,7 @@ from __future__ import annotations
 import time
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import Any, Final, Self, TypeVar
+from typing import Any, Final, Self
 
 import msgspec
 from sqlalchemy import Connection, Row, Select, Table, delete, exists, func, or_, select, update
@@ -24,30 +24,15 @@ from pathcast.store.leases import Lease, Leases, check_lease
 from pathcast.store.migrating import bring_up_to_date
 from pathcast.store.records import (
     KINDS,
-    BrokerRecord,
-    CatalogRecord,
     ChangeRecord,
-    PlacementRecord,
-    ProfileRecord,
     Record,
     Removal,
-    SampleRecord,
-    SourceRecord,
+    SomeRecord,
     check_short,
     checked_changes,
     kind_of,
 )
 from pathcast.store.tables import RECORDS, head, log, requests
-
-_Record = TypeVar(
-    "_Record",
-    ProfileRecord,
-    SourceRecord,
-    CatalogRecord,
-    BrokerRecord,
-    PlacementRecord,
-    SampleRecord,
-)
 
 CHANGES_MAX: Final = 10_000
 """Changes of one call, where the caller does not say."""
@@ -160,7 +145,7 @@ class Store:
             row = connection.execute(wanted).first()
         return None if row is None else (row.kind, row.id)
 
-    def get(self, kind: type[_Record], id: str) -> _Record | None:
+    def get(self, kind: type[SomeRecord], id: str) -> SomeRecord | None:
         """One record; None if there is none of this id.
 
         Raises:
@@ -174,8 +159,8 @@ class Store:
         return None if row is None else _record(kind, row)
 
     def find(
-        self, kind: type[_Record], *, labels: dict[str, str] | None = None, **fields: object
-    ) -> list[_Record]:
+        self, kind: type[SomeRecord], *, labels: dict[str, str] | None = None, **fields: object
+    ) -> list[SomeRecord]:
         """The records that have these values in their fields, by id.
 
         Args:
@@ -194,7 +179,7 @@ class Store:
         with self._database.reading() as connection:
             return [_record(kind, row) for row in connection.execute(wanted)]
 
-    def state(self, kind: type[_Record], **fields: object) -> tuple[int, list[_Record]]:
+    def state(self, kind: type[SomeRecord], **fields: object) -> tuple[int, list[SomeRecord]]:
         """A checkpoint: all records of a kind, and the position that they are the state at.
 
         Args:
@@ -206,7 +191,7 @@ class Store:
             position = connection.execute(select(head.c.position)).scalar_one()
             return position, [_record(kind, row) for row in connection.execute(wanted)]
 
-    def page(self, kind: type[_Record], after: str, limit: int) -> list[_Record]:
+    def page(self, kind: type[SomeRecord], after: str, limit: int) -> list[SomeRecord]:
         """The next records of a kind by id: those after an id, at most so many.
 
         Args:
@@ -439,7 +424,7 @@ def _table(kind: type[msgspec.Struct]) -> Table:
     return RECORDS[str(kind.__struct_config__.tag)]
 
 
-def _record(kind: type[_Record], row: Row[Any]) -> _Record:
+def _record(kind: type[SomeRecord], row: Row[Any]) -> SomeRecord:
     return msgspec.convert(dict(zip(kind.__struct_fields__, row, strict=True)), kind)
 
 

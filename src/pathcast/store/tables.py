@@ -13,7 +13,8 @@ given in the order of commits.
 
 from __future__ import annotations
 
-from typing import Final
+from types import MappingProxyType
+from typing import Any, Final
 
 from sqlalchemy import (
     JSON,
@@ -28,6 +29,8 @@ from sqlalchemy import (
     Table,
     Text,
 )
+
+from pathcast.store.records import KINDS
 
 metadata: Final = MetaData()
 
@@ -70,96 +73,33 @@ leases: Final = Table(
     Column("expires", Float, nullable=False),
 )
 
-profiles: Final = Table(
-    "profiles",
-    metadata,
-    Column("id", String, primary_key=True),
-    Column("owner", String, nullable=False, index=True),
-    Column("query", Text, nullable=False),
-    Column("deliver", String, nullable=False),
-    Column("namespaces", JSON, nullable=False),
-    Column("labels", JSON, nullable=False),
-    Column("state", String, nullable=False),
-    Column("host", String, nullable=False, index=True),
-    Column("pending", Boolean, nullable=False),
-    Column("address", String, nullable=False),
-    Column("version", BigInteger, nullable=False),
-    Column("steps", JSON, nullable=False),
-    Column("language", String),
-    Column("former", String, nullable=False),
-    Column("handed", JSON, nullable=False),
+_TYPES: Final = MappingProxyType(
+    {"int": BigInteger, "float": Float, "bool": Boolean, "bytes": LargeBinary}
 )
 
-sources: Final = Table(
-    "sources",
-    metadata,
-    Column("id", String, primary_key=True),
-    Column("address", String, nullable=False),
-    Column("location", String, nullable=False),
-    Column("catalog", BigInteger, nullable=False),
-    Column("messages_a_second", Float, nullable=False),
-    Column("message_bytes", Float, nullable=False),
-    Column("root", String, nullable=False),
-    Column("pending", Boolean, nullable=False),
-    Column("version", BigInteger, nullable=False),
-)
 
-catalogs: Final = Table(
-    "catalogs",
-    metadata,
-    Column("id", String, primary_key=True),
-    Column("source", String, nullable=False, index=True),
-    Column("number", BigInteger, nullable=False),
-    Column("schema", Text, nullable=False),
-    Column("validated", Boolean, nullable=False),
-    Column("version", BigInteger, nullable=False),
-)
+_LONG: Final = frozenset({"query", "schema"})
+_INDEXED: Final = frozenset({("profile", "owner"), ("profile", "host"), ("catalog", "source")})
 
-brokers: Final = Table(
-    "brokers",
-    metadata,
-    Column("id", String, primary_key=True),
-    Column("address", String, nullable=False),
-    Column("location", String, nullable=False),
-    Column("bandwidth", Float, nullable=False),
-    Column("profiles_max", BigInteger, nullable=False),
-    Column("partitions", JSON, nullable=False),
-    Column("token", BigInteger, nullable=False),
-    Column("state", String, nullable=False),
-    Column("version", BigInteger, nullable=False),
-)
 
-placements: Final = Table(
-    "placements",
-    metadata,
-    Column("id", String, primary_key=True),
-    Column("content", LargeBinary, nullable=False),
-    Column("profiles", BigInteger, nullable=False),
-    Column("messages", BigInteger, nullable=False),
-    Column("unplaced", Float, nullable=False),
-    Column("touched", Float, nullable=False),
-    Column("visited", Float, nullable=False),
-    Column("anew", Float, nullable=False),
-    Column("measured_at", BigInteger, nullable=False),
-    Column("made_at", BigInteger, nullable=False),
-    Column("wanted", Boolean, nullable=False),
-    Column("version", BigInteger, nullable=False),
-)
+def _column(kind: str, name: str, declared: str) -> Column[Any]:
+    """The column of a field."""
+    is_json = declared.startswith(("dict", "tuple"))
+    return Column(
+        name,
+        JSON if is_json else _TYPES.get(declared, Text if name in _LONG else String),
+        primary_key=name == "id",
+        nullable=declared.endswith("None"),
+        index=(kind, name) in _INDEXED or None,
+    )
 
-samples: Final = Table(
-    "samples",
-    metadata,
-    Column("id", String, primary_key=True),
-    Column("messages", JSON, nullable=False),
-    Column("version", BigInteger, nullable=False),
-)
 
 RECORDS: Final = {
-    "profile": profiles,
-    "source": sources,
-    "catalog": catalogs,
-    "broker": brokers,
-    "placement": placements,
-    "sample": samples,
+    kind: Table(
+        f"{kind}s",
+        metadata,
+        *(_column(kind, name, declared) for name, declared in record.__annotations__.items()),
+    )
+    for kind, record in KINDS.items()
 }
 """Name of a kind of record -> its table, whose columns are the fields."""

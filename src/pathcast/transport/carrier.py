@@ -28,7 +28,7 @@ from collections.abc import (
 )
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
-from typing import Final, Literal, ParamSpec, TypeVar
+from typing import Any, Final, Generic, Literal, ParamSpec, TypeVar
 
 from prometheus_client.core import Metric
 
@@ -65,8 +65,7 @@ BACKLOG_MAX: Final = 100_000
 Improvement = Callable[[], Callable[[float], Sequence[Effect]]]
 """Work for another thread, which gives an event of the node."""
 
-MakeNode = Callable[[Mapping[str, bytes], int], Node]
-"""Makes a node from what it saved, and a number that no other life of it has (53 bits)."""
+SomeNode = TypeVar("SomeNode", bound=Node)
 
 
 def _no_delivery(what: object) -> tuple[str, bytes]:
@@ -86,11 +85,11 @@ def _no_gap(gap: Gap) -> bytes:
 
 
 @dataclass(frozen=True)
-class NodeAdapter:
+class NodeAdapter(Generic[SomeNode]):
     """A carrier's interface to one kind of node.
 
     Attributes:
-        make: Makes one.
+        make: Makes one from what it saved, and a number that no other life of it has (53 bits).
         codec: Of its messages.
         delivery: Delivery id and bytes of what it delivers.
         backlog: Neighbour -> messages that wait for it, as the node knows it; what is queued for
@@ -123,24 +122,24 @@ class NodeAdapter:
             one after another, and nothing else in this process waits for them.
     """
 
-    make: MakeNode
+    make: Callable[[Mapping[str, bytes], int], SomeNode]
     codec: Codec
     delivery: Callable[[object], tuple[str, bytes]] = _no_delivery
-    backlog: Callable[[Node], Mapping[str, int]] | None = None
-    request: Callable[[Node, str, Sequence[object], float], Sequence[Effect]] | None = None
-    prepare: Mapping[type, Callable[[Node, object], None]] = field(default_factory=dict)
+    backlog: Callable[[SomeNode], Mapping[str, int]] | None = None
+    request: Callable[[SomeNode, str, Sequence[object], float], Sequence[Effect]] | None = None
+    prepare: Mapping[type, Callable[[SomeNode, object], None]] = field(default_factory=dict)
     roles: Mapping[type, Role | None] = field(default_factory=dict)
-    describe: Callable[[Node], Mapping[str, object]] = lambda node: {}
-    set_link: Callable[[Node, str, int, float], Sequence[Effect]] | None = None
-    ended: Callable[[Node, str, float], Sequence[Effect]] | None = None
+    describe: Callable[[SomeNode], Mapping[str, object]] = lambda node: {}
+    set_link: Callable[[SomeNode, str, int, float], Sequence[Effect]] | None = None
+    ended: Callable[[SomeNode, str, float], Sequence[Effect]] | None = None
     refusals: Callable[[Sequence[object]], Mapping[int, object]] | None = None
     looks_long: Callable[[Sequence[object]], bool] = lambda messages: False
-    end: Callable[[Node], PathcastError | None] = lambda node: None
+    end: Callable[[SomeNode], PathcastError | None] = lambda node: None
     gap: Callable[[Gap], bytes] = _no_gap
-    fullness: Callable[[Node], float] = lambda node: 0.0
-    metrics: Callable[[Node, Collection[str]], Iterable[Metric]] = lambda node, connected: ()
-    unready: Callable[[Node, Collection[str]], Mapping[str, str]] = lambda node, connected: {}
-    improve: Callable[[Node, bool], Improvement | None] = lambda node, is_last: None
+    fullness: Callable[[SomeNode], float] = lambda node: 0.0
+    metrics: Callable[[SomeNode, Collection[str]], Iterable[Metric]] = lambda node, connected: ()
+    unready: Callable[[SomeNode, Collection[str]], Mapping[str, str]] = lambda node, connected: {}
+    improve: Callable[[SomeNode, bool], Improvement | None] = lambda node, is_last: None
     reads_later: bool = False
     blocks: bool = False
 
@@ -214,7 +213,7 @@ class Carrier:
     def __init__(
         self,
         name: str,
-        kind: NodeAdapter,
+        kind: NodeAdapter[Any],
         disk: Disk,
         dial: Dial = _no_neighbours,
         *,

@@ -11,14 +11,12 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Final
 
-from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
+from prometheus_client.core import Metric
 
 from pathcast.transport.carrier import Carrier
 from pathcast.transport.database_file import DATABASE
 from pathcast.transport.inbox_bounds import InboxState
-from pathcast.transport.meters import CallMeters, call_metrics
-
-__all__ = ["CarrierWatch"]
+from pathcast.transport.meters import CallMeters, call_metrics, counter, gauge
 
 INBOXES_NAMED_MAX: Final = 20
 """Inboxes that are shown by name: those in which most waits."""
@@ -52,7 +50,7 @@ class CarrierWatch:
             *call_metrics(self._calls),
             *_neighbours(carrier),
             *_inboxes(inboxes),
-            _gauge("pathcast_dead_letters", "Dead letters of all webhooks.", sum(letters.values())),
+            gauge("dead_letters", "Dead letters of all webhooks.", sum(letters.values())),
             _database(carrier.disk.directory),
             *carrier.kind.metrics(carrier.node, carrier.neighbours.connections.keys()),
         ]
@@ -67,66 +65,50 @@ class CarrierWatch:
         return carrier.kind.unready(carrier.node, carrier.neighbours.connections.keys())
 
 
-def _gauge(name: str, text: str, value: float) -> Metric:
-    return GaugeMetricFamily(name, text, value=value)
-
-
 def _neighbours(carrier: Carrier) -> Iterable[Metric]:
-    opened = CounterMetricFamily(
-        "pathcast_neighbour_connections",
+    totals = carrier.neighbours.totals()
+    yield counter(
+        "neighbour_connections",
         "Connections that there have been; all but the first are reconnections.",
-        labels=["neighbour"],
+        {peer: traffic.connections for peer, traffic in totals.items()},
+        "neighbour",
     )
-    sent = CounterMetricFamily(
-        "pathcast_neighbour_sent_bytes", "Bytes of packets sent.", labels=["neighbour", "flow"]
-    )
-    received = CounterMetricFamily(
-        "pathcast_neighbour_received_bytes",
-        "Bytes of packets received.",
-        labels=["neighbour", "flow"],
-    )
-    dropped = CounterMetricFamily(
-        "pathcast_neighbour_dropped_packets",
+    for what in ("sent", "received"):
+        sizes = {
+            (peer, flow.lower()): size
+            for peer, traffic in totals.items()
+            for flow, size in getattr(traffic, f"{what}_by_flow").items()
+        }
+        text = f"Bytes of packets {what}."
+        yield counter(f"neighbour_{what}_bytes", text, sizes, "neighbour", "flow")
+    yield counter(
+        "neighbour_dropped_packets",
         "Packets that a full queue did not take; the node sends them again.",
-        labels=["neighbour"],
+        {peer: traffic.packets_dropped for peer, traffic in totals.items()},
+        "neighbour",
     )
-    for peer, traffic in carrier.neighbours.totals().items():
-        opened.add_metric([peer], traffic.connections)
-        dropped.add_metric([peer], traffic.packets_dropped)
-        for flow, size in traffic.sent_by_flow.items():
-            sent.add_metric([peer, flow.lower()], size)
-        for flow, size in traffic.received_by_flow.items():
-            received.add_metric([peer, flow.lower()], size)
-    backlog = GaugeMetricFamily(
-        "pathcast_backlog_messages", "Messages that wait for a neighbour.", labels=["neighbour"]
-    )
-    for peer, count in carrier.backlog().items():
-        backlog.add_metric([peer], count)
-    return opened, sent, received, dropped, backlog
+    text = "Messages that wait for a neighbour."
+    yield gauge("backlog_messages", text, carrier.backlog(), "neighbour")
 
 
 def _inboxes(inboxes: Mapping[str, InboxState]) -> Iterable[Metric]:
-    states = inboxes.values()
-    yield _gauge("pathcast_inboxes", "Inboxes that ever had a delivery.", len(inboxes))
-    yield _gauge(
-        "pathcast_inboxes_full", "Inboxes that drop deliveries.", sum(one.is_full for one in states)
-    )
+    full = sum(state.is_full for state in inboxes.values())
+    yield gauge("inboxes", "Inboxes that ever had a delivery.", len(inboxes))
+    yield gauge("inboxes_full", "Inboxes that drop deliveries.", full)
     for what, text in (
         ("waiting", "Deliveries that wait"),
         ("bytes", "Bytes of deliveries that wait"),
         ("dropped", "Deliveries that were dropped and are not acknowledged"),
     ):
         values = {name: getattr(state, what) for name, state in inboxes.items()}
-        yield _gauge(f"pathcast_inbox_{what}", f"{text}, in all inboxes.", sum(values.values()))
-        named = GaugeMetricFamily(
-            f"pathcast_inbox_{what}_of_subscriber",
+        most = heapq.nlargest(INBOXES_NAMED_MAX, values, key=values.__getitem__)
+        yield gauge(f"inbox_{what}", f"{text}, in all inboxes.", sum(values.values()))
+        yield gauge(
+            f"inbox_{what}_of_subscriber",
             f"{text}, in the {INBOXES_NAMED_MAX} inboxes that have most.",
-            labels=["subscriber"],
+            {name: values[name] for name in most if values[name]},
+            "subscriber",
         )
-        for name in heapq.nlargest(INBOXES_NAMED_MAX, values, key=values.__getitem__):
-            if values[name]:
-                named.add_metric([name], values[name])
-        yield named
 
 
 def _database(directory: Path | None) -> Metric:
@@ -134,4 +116,4 @@ def _database(directory: Path | None) -> Metric:
     size = 0
     for path in () if directory is None else directory.glob(f"{DATABASE}*"):
         size += path.stat().st_size if path.exists() else 0
-    return _gauge("pathcast_database_bytes", "Bytes of the database, with its log.", size)
+    return gauge("database_bytes", "Bytes of the database, with its log.", size)

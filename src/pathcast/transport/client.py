@@ -21,7 +21,7 @@ import msgspec
 
 from pathcast.errors import PathcastError, UnavailableError
 from pathcast.overlay.content import DeliveryProfile
-from pathcast.transport.broker import CODEC, RequestAccepted, Subscribe
+from pathcast.transport.broker_requests import CODEC, RequestAccepted, Subscribe
 from pathcast.transport.dead_letters import (
     DeadLetter,
     Letters,

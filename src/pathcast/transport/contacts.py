@@ -29,9 +29,6 @@ from pathcast.transport.grpc_streams import Address
 from pathcast.transport.security import Authenticator
 from pathcast.transport.service import GuardedMethods
 
-__all__ = ["Contact", "Contacts"]
-
-
 FILE: Final = "contacts.json"
 METHODS: Final = "pathcast.Peer"
 GREET_SECONDS: Final = 5.0

@@ -10,8 +10,6 @@ from __future__ import annotations
 import asyncio
 from typing import Final
 
-__all__ = ["has_ended"]
-
 PAUSES_SECONDS: Final = (0.02, 0.05, 0.1, 0.2, 0.5, 1.0)
 """Before each try: a process that ends loses connections shortly before, or after, its port."""
 

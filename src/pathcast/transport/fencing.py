@@ -41,8 +41,6 @@ from pathcast.errors import DiskError
 from pathcast.transport.database_file import DATABASE
 from pathcast.transport.disk import is_taken
 
-__all__ = ["Fence"]
-
 _COPY: Final = "taken-"
 """Folders of copies begin with this; the token of who made it follows."""
 

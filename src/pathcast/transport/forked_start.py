@@ -32,8 +32,6 @@ from pathlib import Path
 
 from pathcast.errors import UnavailableError
 
-__all__ = ["start_forked"]
-
 
 def start_forked(
     directory: Path, command: Sequence[str], modules: Sequence[str], names: Sequence[str]

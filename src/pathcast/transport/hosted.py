@@ -20,7 +20,7 @@ import signal
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
-from typing import Final, NoReturn
+from typing import Any, Final, NoReturn
 
 from pathcast.errors import (
     ConfigError,
@@ -37,14 +37,14 @@ from pathcast.overlay.serving import HandedOver, LeftProfile, Planes, kept_for
 from pathcast.protocol import Effect, Node, Send
 from pathcast.store import BrokerRecord as Part
 from pathcast.store import ChangeRecord, Store
-from pathcast.transport.broker import (
+from pathcast.transport.broker import moved_id
+from pathcast.transport.broker_requests import (
     LeaveRequest,
     PublishRequest,
     RegisterSourceRequest,
     RequestAccepted,
     Subscribe,
     Unsubscribe,
-    moved_id,
 )
 from pathcast.transport.carrier import Carrier, NodeAdapter
 from pathcast.transport.disk import Disk
@@ -95,7 +95,7 @@ class HostedKind:
 
     def __init__(
         self,
-        kind: NodeAdapter,
+        kind: NodeAdapter[Any],
         served: Served,
         in_force: Callable[[str, int, Mapping[str, tuple[int, int]]], None],
         samples: SourceSamples | None,
@@ -108,7 +108,7 @@ class HostedKind:
         self.left: dict[str, LeftProfile] = {}
 
     @property
-    def kind(self) -> NodeAdapter:
+    def kind(self) -> NodeAdapter[Any]:
         """Return the node kind for a carrier."""
         return replace(self._kind, make=self._make, request=self._request, delivery=self._delivery)
 
@@ -182,7 +182,7 @@ class HostedBroker:
     def __init__(
         self,
         settings: BrokerSettings,
-        kind: NodeAdapter,
+        kind: NodeAdapter[Any],
         ready: Callable[[str], None],
         reread: Reread | None,
         *,
@@ -427,7 +427,7 @@ def _address(settings: BrokerSettings, registration: RegistrationSection) -> str
 
 async def run_hosted_broker(
     settings: BrokerSettings,
-    kind: NodeAdapter,
+    kind: NodeAdapter[Any],
     ready: Callable[[str], None] = lambda _: None,
     reread: Reread | None = None,
     *,

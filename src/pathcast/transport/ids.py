@@ -12,8 +12,6 @@ from typing import Final, TypeVar
 
 from pathcast.errors import PathcastError, UnusableRowError
 
-__all__ = ["check_id", "check_length", "each_alone", "shown"]
-
 Asked = TypeVar("Asked")
 
 SHOWN_CHARACTERS_MAX: Final = 1024

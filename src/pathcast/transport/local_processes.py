@@ -26,8 +26,6 @@ from pathcast.transport.grpc_streams import Address
 from pathcast.transport.nodes import Nodes
 from pathcast.transport.process import Control, operator_of, read_control
 
-__all__ = ["LocalProcesses", "free_ports"]
-
 T = TypeVar("T")
 
 START_SECONDS: Final = 30.0

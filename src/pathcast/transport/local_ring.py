@@ -15,8 +15,6 @@ from pathcast.transport.local_processes import LocalProcesses, free_ports
 from pathcast.transport.peer import CODEC
 from pathcast.transport.peer_settings import PeerSettings
 
-__all__ = ["LocalRing", "with_virtual_nodes"]
-
 BASE_SIZE = 4
 """Peers of the base at least; it has to be larger than lists of successors."""
 

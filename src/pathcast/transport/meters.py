@@ -13,14 +13,14 @@ Example:
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable
-from typing import Final
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Final, TypeVar
 
 from prometheus_client import CollectorRegistry, Histogram
 from prometheus_client import Counter as CounterMetric
-from prometheus_client.core import CounterMetricFamily, Metric
+from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
 
-__all__ = ["SECONDS", "CallMeters", "CarrierMeters", "call_metrics"]
+_Labels = TypeVar("_Labels", str, tuple[str, str])
 
 SECONDS: Final = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0)
 """Upper bounds of the buckets of histograms of times."""
@@ -44,28 +44,56 @@ class CallMeters:
 def call_metrics(meters: Iterable[CallMeters]) -> list[Metric]:
     """Merge the counters of all listeners."""
     found = list(meters)
-    refused = CounterMetricFamily(
-        "pathcast_refusals",
-        "Messages, profiles and ids refused in their own place, by the code of the error.",
-        labels=["code"],
-    )
-    ended = CounterMetricFamily(
-        "pathcast_calls_refused",
-        "Calls that ended with an error, by the code of the error.",
-        labels=["code"],
-    )
-    for metric, counts in (
-        (refused, sum((each.refused for each in found), Counter[str]())),
-        (ended, sum((each.ended for each in found), Counter[str]())),
-    ):
-        for code, count in sorted(counts.items()):
-            metric.add_metric([code], count)
-    received = CounterMetricFamily(
-        "pathcast_messages_received",
-        "Messages that publishers gave to this process, refused ones included.",
-        value=sum(each.messages for each in found),
-    )
-    return [received, refused, ended]
+    return [
+        counter(
+            "messages_received",
+            "Messages that publishers gave to this process, refused ones included.",
+            sum(each.messages for each in found),
+        ),
+        counter(
+            "refusals",
+            "Messages, profiles and ids refused in their own place, by the code of the error.",
+            sum((each.refused for each in found), Counter[str]()),
+            "code",
+        ),
+        counter(
+            "calls_refused",
+            "Calls that ended with an error, by the code of the error.",
+            sum((each.ended for each in found), Counter[str]()),
+            "code",
+        ),
+    ]
+
+
+def counter(name: str, text: str, values: float | Mapping[_Labels, float], *labels: str) -> Metric:
+    """A count since the start; or one for each value of the labels.
+
+    Example:
+        >>> sent = counter("sent_bytes", "Bytes.", {("east", "query"): 3}, "neighbour", "flow")
+        >>> sent.samples[0].labels, sent.samples[0].value
+        ({'neighbour': 'east', 'flow': 'query'}, 3)
+    """
+    return _family(CounterMetricFamily, name, text, values, labels)
+
+
+def gauge(name: str, text: str, values: float | Mapping[_Labels, float], *labels: str) -> Metric:
+    """A value of now; or one for each value of the labels."""
+    return _family(GaugeMetricFamily, name, text, values, labels)
+
+
+def _family(
+    kind: type[CounterMetricFamily | GaugeMetricFamily],
+    name: str,
+    text: str,
+    values: float | Mapping[_Labels, float],
+    labels: Sequence[str],
+) -> Metric:
+    if not isinstance(values, Mapping):
+        return kind(f"pathcast_{name}", text, value=values)
+    found = kind(f"pathcast_{name}", text, labels=labels)
+    for key, value in values.items():
+        found.add_metric([key] if isinstance(key, str) else key, value)
+    return found
 
 
 class CarrierMeters:

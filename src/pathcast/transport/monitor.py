@@ -34,8 +34,6 @@ from pathcast.errors import ConfigError, PathcastError
 from pathcast.transport.meters import SECONDS
 from pathcast.transport.security import is_local
 
-__all__ = ["Monitor", "Watched", "monitored"]
-
 LOG = logging.getLogger("pathcast.transport")
 
 BEAT_SECONDS: Final = 0.25

@@ -17,7 +17,7 @@ from pydantic import BaseModel, Field, model_validator
 
 from pathcast.errors import ConfigError
 from pathcast.settings import FROZEN, FileSettings, read_settings
-from pathcast.transport.broker import CODEC, Explain, Explained
+from pathcast.transport.broker_requests import CODEC, Explain, Explained
 from pathcast.transport.local_processes import LocalProcesses, free_ports
 from pathcast.transport.nodes import Nodes
 from pathcast.transport.settings import BrokerSettings, LinkCost

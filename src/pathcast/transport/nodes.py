@@ -4,7 +4,7 @@ Commands speak to nodes through `Nodes`, wherever the addresses come from: the d
 processes on this machine (`local_processes`), or a context and options (`RemoteNodes`).
 
 Example:
-    >>> from pathcast.transport.broker import CODEC
+    >>> from pathcast.transport.broker_requests import CODEC
     >>> nodes = RemoteNodes({"bern": Address("bern", "10.0.0.7:7400", "hers")}, "ann", CODEC)
     >>> async def subscriptions() -> int:
     ...     async with nodes.operator("bern") as client:

@@ -38,19 +38,6 @@ from pathcast.transport.frames import Codec, EntryDecoder, Flow
 from pathcast.transport.ids import check_id, check_length, each_alone, shown
 from pathcast.transport.security import own_id
 
-__all__ = [
-    "CODEC",
-    "TOLD",
-    "LeaveRing",
-    "Left",
-    "PeerAccepted",
-    "PeerPublish",
-    "PublicationReport",
-    "Register",
-    "ServedPeer",
-    "Withdraw",
-]
-
 UNDER_WAY_MAX: Final = 256
 """Publications of one peer that have no outcome yet, before publishers have to wait."""
 

@@ -17,13 +17,10 @@ from pathcast.dht.piece_records import decoded_piece
 from pathcast.dht.subscriptions import Matched
 from pathcast.dht.substrate import Asked
 from pathcast.overlay.deliveries import Dropped
-from pathcast.protocol import Effect, Node
 from pathcast.transport.carrier import NodeAdapter
 from pathcast.transport.peer import CODEC, LeaveRing, PeerPublish, Register, ServedPeer, Withdraw
 from pathcast.transport.peer_metrics import missing_members, peer_metrics
 from pathcast.transport.virtual_peers import VirtualPeers
-
-__all__ = ["peer_kind"]
 
 
 def peer_kind(
@@ -33,7 +30,7 @@ def peer_kind(
     filtering: FilteringSettings,
     *,
     virtual_nodes: int = 1,
-) -> NodeAdapter:
+) -> NodeAdapter[ServedPeer | VirtualPeers]:
     """Peers of a ring.
 
     Args:
@@ -56,7 +53,7 @@ def peer_kind(
 
         return ServedPeer(FilteringPeer(below, life, saved, filtering), made[0])
 
-    def make(saved: Mapping[str, bytes], life: int) -> Node:
+    def make(saved: Mapping[str, bytes], life: int) -> ServedPeer | VirtualPeers:
         if virtual_nodes == 1:
             return served(name, base, saved, life)
         first = [virtual_names(host, 1)[0] for host in base]
@@ -70,7 +67,7 @@ def peer_kind(
         CODEC,
         delivery=_delivery,
         gap=lambda gap: msgspec.msgpack.encode(Dropped(*gap)),
-        request=_request,
+        request=lambda node, client, messages, now: node.request(client, messages, now),
         roles={
             Register: "subscribe",
             Withdraw: "subscribe",
@@ -78,20 +75,10 @@ def peer_kind(
             LeaveRing: "operate",
         },
         describe=_described,
-        ended=_ended,
+        ended=lambda node, name, now: node.ended(name, now),
         metrics=peer_metrics,
         unready=missing_members,
     )
-
-
-def _request(node: Node, client: str, messages: Sequence[object], now: float) -> Sequence[Effect]:
-    assert isinstance(node, ServedPeer | VirtualPeers)
-    return node.request(client, messages, now)
-
-
-def _ended(node: Node, name: str, now: float) -> Sequence[Effect]:
-    assert isinstance(node, ServedPeer | VirtualPeers)
-    return node.ended(name, now)
 
 
 def _delivery(what: object) -> tuple[str, bytes]:
@@ -102,8 +89,7 @@ def _delivery(what: object) -> tuple[str, bytes]:
     return f"notice\t{secrets.token_hex(12)}", body
 
 
-def _described(node: Node) -> Mapping[str, object]:
-    assert isinstance(node, ServedPeer | VirtualPeers)
+def _described(node: ServedPeer | VirtualPeers) -> Mapping[str, object]:
     served = node.served if isinstance(node, VirtualPeers) else [node]
     members = {each.ring.me.name: _of_member(each) for each in served}
     peers = [each.peer for each in served]

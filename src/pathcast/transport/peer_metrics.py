@@ -4,16 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping
 
-from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
+from prometheus_client.core import Metric
 
-from pathcast.protocol import Node
+from pathcast.transport.meters import counter, gauge
 from pathcast.transport.peer import ServedPeer
 from pathcast.transport.virtual_peers import VirtualPeers
 
-__all__ = ["missing_members", "peer_metrics"]
 
-
-def peer_metrics(node: Node, connected: Collection[str]) -> Iterable[Metric]:
+def peer_metrics(node: ServedPeer | VirtualPeers, connected: Collection[str]) -> Iterable[Metric]:
     """Its records, visits, publications and subscriptions.
 
     Cost: a pass over the members of the process. No record is read.
@@ -46,23 +44,20 @@ def peer_metrics(node: Node, connected: Collection[str]) -> Iterable[Metric]:
             sum(peer.subscription_count for peer in peers),
         ),
     ):
-        yield GaugeMetricFamily(f"pathcast_{name}", text, value=value)
-    yield CounterMetricFamily(
-        "pathcast_visits", "Visits of publications at this process.", value=visits
-    )
-    yield CounterMetricFamily(
-        "pathcast_repeated_questions",
+        yield gauge(name, text, value)
+    yield counter("visits", "Visits of publications at this process.", visits)
+    yield counter(
+        "repeated_questions",
         "Questions that were put again.",
-        value=sum(peer.repeated for peer in peers),
+        sum(peer.repeated for peer in peers),
     )
 
 
-def missing_members(node: Node, _: Collection[str]) -> Mapping[str, str]:
+def missing_members(node: ServedPeer | VirtualPeers, _: Collection[str]) -> Mapping[str, str]:
     """Members of the process that are not on the ring. Neighbours come and go with the ring."""
     names = [each.ring.me.name for each in _members(node) if not each.ring.ring.is_member]
     return {f"member {name}": "it is not on the ring" for name in names}
 
 
-def _members(node: Node) -> list[ServedPeer]:
-    assert isinstance(node, ServedPeer | VirtualPeers)
+def _members(node: ServedPeer | VirtualPeers) -> list[ServedPeer]:
     return node.served if isinstance(node, VirtualPeers) else [node]

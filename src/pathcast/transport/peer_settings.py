@@ -25,10 +25,9 @@ from pathcast.transport.settings import (
     ProcessSection,
     TlsSection,
     check_different,
+    keys_of,
     secret_of,
 )
-
-__all__ = ["PeerSettings"]
 
 _LEASE_TICKS = 3
 """Rounds in a lease: one of the base may miss a round, and the next is asked in time."""
@@ -198,16 +197,7 @@ class PeerSettings(FileSettings):
     def ring_settings(self) -> Settings:
         """Of the protocol of the ring."""
         ring = self.ring
-        return Settings(
-            ring.successors,
-            ring.copies,
-            ring.tick_seconds,
-            ring.patience_seconds,
-            ring.attempts,
-            known_seconds=ring.known_seconds,
-            lease_seconds=_LEASE_TICKS * ring.tick_seconds,
-            absent_seconds=ring.absent_seconds,
-        )
+        return Settings(**keys_of(Settings, ring), lease_seconds=_LEASE_TICKS * ring.tick_seconds)
 
     @property
     def filtering_settings(self) -> FilteringSettings:

@@ -19,7 +19,7 @@ import sys
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 import msgspec
 
@@ -106,7 +106,7 @@ async def _as_told(address: Address) -> Address:
 @contextlib.asynccontextmanager
 async def running(
     settings: BrokerSettings,
-    kind: NodeAdapter,
+    kind: NodeAdapter[Any],
     *,
     disk: Disk | None = None,
     locate: Locate = _as_told,
@@ -258,7 +258,7 @@ def _contacts(
 
 async def run_broker(
     settings: BrokerSettings,
-    kind: NodeAdapter,
+    kind: NodeAdapter[Any],
     ready: Callable[[str], None] = lambda _: None,
     reread: Reread | None = None,
     listening: Mapping[str, str] | None = None,

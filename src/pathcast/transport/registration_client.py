@@ -26,6 +26,7 @@ from typing import Final, Self, TypeVar
 
 import msgspec
 
+from pathcast.engine import carried_mode
 from pathcast.errors import PathcastError, RegistrationError, UnavailableError
 from pathcast.lint import Completion, Proposal
 from pathcast.model import DeliverMode, QueryLanguage
@@ -47,8 +48,8 @@ from pathcast.overlay.registration_messages import (
     SourceUpdated,
     UpdateSource,
 )
-from pathcast.transport.broker import CODEC as BROKER_CODEC
-from pathcast.transport.broker import DELIVERIES, PublishRequest
+from pathcast.transport.broker_requests import CODEC as BROKER_CODEC
+from pathcast.transport.broker_requests import DELIVERIES, PublishRequest
 from pathcast.transport.client import BrokerClient
 from pathcast.transport.disk import Waiting
 from pathcast.transport.grpc_streams import Address
@@ -189,7 +190,7 @@ class RegistrationClient:
             self._name,
             asked_query(query, language),
             location,
-            deliver,
+            carried_mode(deliver),
             dict(namespaces or {}),
             dict(labels or {}),
             tuple(steps),
@@ -224,7 +225,9 @@ class RegistrationClient:
         """
         names, marks = dict(namespaces or {}), dict(labels or {})
         text = asked_query(query, language)
-        asked = ChangeInterest("-", profile, text, deliver, names, marks, paused, tuple(steps))
+        asked = ChangeInterest(
+            "-", profile, text, carried_mode(deliver), names, marks, paused, tuple(steps)
+        )
         await self._ask(asked, InterestChanged, seconds)
 
     async def delete_interest(self, profile: str, seconds: float = REQUEST_SECONDS) -> None:

@@ -9,15 +9,15 @@ from __future__ import annotations
 import contextlib
 from collections.abc import AsyncIterator, Callable, Collection, Iterable, Mapping
 
-from prometheus_client.core import GaugeMetricFamily, Metric
+from prometheus_client.core import Metric
 
 from pathcast.overlay.registration import RegistrationNode
-from pathcast.protocol import Node
 from pathcast.store import Store
 from pathcast.transport.carrier import Carrier, NodeAdapter
 from pathcast.transport.carrier_metrics import CarrierWatch
 from pathcast.transport.disk import Disk
 from pathcast.transport.grpc_streams import Address
+from pathcast.transport.meters import gauge
 from pathcast.transport.monitor import Monitor, monitored
 from pathcast.transport.process import STOP_SECONDS, until_ended
 from pathcast.transport.registration import CODEC, METHODS, SERVICE_ROLES, Callers
@@ -30,7 +30,7 @@ from pathcast.transport.starting import Starting
 from pathcast.transport.watching import Watch, watching
 
 
-def registry_kind(make: Callable[[], RegistrationNode]) -> NodeAdapter:
+def registry_kind(make: Callable[[], RegistrationNode]) -> NodeAdapter[RegistrationNode]:
     """Nodes of the service."""
     return NodeAdapter(
         lambda saved, life: make(),
@@ -42,9 +42,8 @@ def registry_kind(make: Callable[[], RegistrationNode]) -> NodeAdapter:
     )
 
 
-def _metrics(node: Node, connected: Collection[str]) -> Iterable[Metric]:
+def _metrics(node: RegistrationNode, connected: Collection[str]) -> Iterable[Metric]:
     """Numbers of the network; a node that does not lead knows those that it last read."""
-    assert isinstance(node, RegistrationNode)
     view, lease = node.view, node.leadership.lease
     drift = 0.0 if view.placement is None else view.placement.drift
     gauges = (
@@ -57,12 +56,11 @@ def _metrics(node: Node, connected: Collection[str]) -> Iterable[Metric]:
         ("drift", "Share of the profiles that a message visits in vain.", drift),
     )
     for name, text, value in gauges:
-        yield GaugeMetricFamily(f"pathcast_registry_{name}", text, value=value)
+        yield gauge(f"registry_{name}", text, value)
 
 
-def _unready(node: Node, connected: Collection[str]) -> Mapping[str, str]:
+def _unready(node: RegistrationNode, connected: Collection[str]) -> Mapping[str, str]:
     """Why the profile database did not answer the last attempt to lead."""
-    assert isinstance(node, RegistrationNode)
     failure = node.leadership.failure
     return {} if failure is None else {"profile database": failure.message}
 

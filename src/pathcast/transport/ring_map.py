@@ -13,8 +13,6 @@ from collections.abc import Mapping
 from typing import Any, Final
 from xml.sax.saxutils import escape
 
-__all__ = ["ring_map", "rings_of"]
-
 SIZE: Final = 760
 RADIUS: Final = 260
 PEER: Final = (7.0, 26.0)

@@ -235,10 +235,6 @@ class Authenticator:
             if name not in now or not peer.roles <= now[name].roles
         )
 
-    def knows(self, name: str) -> bool:
-        """Whether somebody of this name may call."""
-        return name in self._peers
-
     def is_privileged(self, name: str) -> bool:
         """Whether somebody of this name keeps the network running, beside being a client or not."""
         peer = self._peers.get(name, self._anybody)

@@ -7,10 +7,10 @@ Example:
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import fields, replace
 from ipaddress import IPv4Network, IPv6Network
 from pathlib import Path
-from typing import Annotated, Final
+from typing import Annotated, Any, Final
 
 from pydantic import AfterValidator, BaseModel, Field, SecretStr, field_validator, model_validator
 
@@ -35,6 +35,15 @@ from pathcast.transport.inbox_bounds import (
 from pathcast.transport.pieces import WHOLE_BYTES_MAX
 from pathcast.transport.security import Certificates, KnownCaller, Role, check_name
 from pathcast.transport.webhooks import Webhook
+
+
+def keys_of(kind: type[Any], section: BaseModel) -> dict[str, Any]:
+    """The keys of a section that are fields of some settings: one name is one thing in both."""
+    return {
+        each.name: getattr(section, each.name)
+        for each in fields(kind)
+        if hasattr(section, each.name)
+    }
 
 
 def check_different(names: Sequence[str]) -> None:
@@ -143,13 +152,7 @@ class BrokerSection(ProcessSection):
     @property
     def connection_bounds(self) -> ConnectionBounds:
         """Of callers."""
-        return ConnectionBounds(
-            connections_max=self.connections_max,
-            strangers_max=self.strangers_max,
-            client_connections_max=self.client_connections_max,
-            client_calls_max=self.client_calls_max,
-            unfinished_bytes_max=self.unfinished_bytes_max,
-        )
+        return ConnectionBounds(**keys_of(ConnectionBounds, self))
 
     @property
     def inbox_bounds(self) -> InboxBounds:
@@ -388,17 +391,7 @@ def secret_of(token: SecretStr | None) -> str | None:
 
 def node_settings(settings: BrokerSettings) -> NodeSettings:
     """Convert the file's settings to those of the protocol."""
-    section = settings.broker
-    broker = ProtocolSettings(
-        trees=section.trees,
-        subscriptions_max=section.subscriptions_max,
-        log_messages_max=section.log_messages_max,
-        log_bytes_max=section.log_bytes_max,
-        lag_seconds=section.lag_seconds,
-        retention_seconds=section.retention_seconds,
-        message_bytes_max=section.message_bytes_max,
-        cut_through=section.cut_through,
-    )
+    broker = ProtocolSettings(**keys_of(ProtocolSettings, settings.broker))
     return replace(DEFAULT, broker=broker, formats=settings.formats)
 
 

@@ -19,8 +19,6 @@ from pathcast.dht.hosting import PeerHost
 from pathcast.protocol import Deliver, Effect
 from pathcast.transport.peer import Left, ServedPeer
 
-__all__ = ["VirtualPeers"]
-
 
 class VirtualPeers(PeerHost):
     """The members of one process.

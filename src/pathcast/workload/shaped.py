@@ -8,7 +8,8 @@ Example:
     True
 
 Half of them have the paper's form with one condition, a quarter has several conditions, a quarter
-goes beyond it (`pathcast.workload.shaped_templates`). Popular texts occur under several ids. Plain
+goes beyond it (`pathcast.workload.shaped_templates`). As many as asked for compare dates, lists and
+text (`pathcast.workload.typed_templates`). Popular texts occur under several ids. Plain
 XPath subscriptions are `pathcast.workload.subscriptions`.
 """
 
@@ -22,10 +23,11 @@ from itertools import accumulate
 from typing import Final
 
 from pathcast.errors import ConfigError
-from pathcast.workload.parameters import check_whole
+from pathcast.workload.parameters import check_share, check_whole
 from pathcast.workload.shaped_templates import SHAPED_KINDS, SHAPED_SHARES, SHAPED_TEMPLATES
 from pathcast.workload.subscriptions import GeneratedSubscription
 from pathcast.workload.templates import SLOTS
+from pathcast.workload.typed_templates import TYPED_TEMPLATES
 from pathcast.workload.values import Draw
 
 _SLOT: Final = re.compile(r"\[\[(\w+)\]\]")
@@ -40,17 +42,20 @@ class ShapedParameters:
         subscribers: Subscribers, 1 to 10,000,000.
         seed: Any whole number; the same seed gives the same rows everywhere.
         domains: Which domains, in equal shares.
+        typed: Share of rows that compare dates, lists and text, 0 to 1.
     """
 
     queries: int = 10_000
     subscribers: int = 1_000
     seed: int = 0
     domains: tuple[str, ...] = ("alerts", "news", "payments")
+    typed: float = 0.0
 
     def __post_init__(self) -> None:
         check_whole(self, "queries", 0, 10_000_000)
         check_whole(self, "subscribers", 1, 10_000_000)
         check_whole(self, "seed", None, None)
+        check_share(self, "typed")
         if not self.domains or not set(self.domains) <= SHAPED_TEMPLATES.keys():
             raise ConfigError(
                 "config.invalid",
@@ -70,7 +75,9 @@ def generate_shaped(parameters: ShapedParameters) -> Iterator[GeneratedSubscript
     for number in range(1, parameters.queries + 1):
         domain = draw.pick(parameters.domains)
         kind = SHAPED_KINDS[min(bisect_right(bounds, draw.random()), len(bounds) - 1)]
-        text = filled(draw.pick(SHAPED_TEMPLATES[domain][kind]), draw)
+        is_typed = parameters.typed > 0 and draw.random() < parameters.typed
+        templates = TYPED_TEMPLATES[domain] if is_typed else SHAPED_TEMPLATES[domain][kind]
+        text = filled(draw.pick(templates), draw)
         subscriber = draw.whole(1, parameters.subscribers)
         yield GeneratedSubscription(f"s{subscriber:0{digits}d}", f"f{number:06d}", text)
 

@@ -5,9 +5,10 @@
 //! that the refusal is of the language that was meant.
 
 use super::arithmetic::Arithmetic;
+use super::grammar::scan::comment_end;
 use super::reader::read;
 use super::tree;
-use super::xquery::{Expr, Program, comment_end};
+use super::xquery::{Expr, Program};
 use std::borrow::Cow;
 use std::sync::Arc;
 

@@ -21,13 +21,18 @@ pub enum Kind {
 #[expect(missing_docs, reason = "each is what its name says, see `SIGNATURES`")]
 pub enum Function {
     Abs,
+    AdjustDateToTimezone,
+    AdjustDateTimeToTimezone,
+    AdjustTimeToTimezone,
     Avg,
     Boolean,
     Ceiling,
+    CodepointEqual,
     CodepointsToString,
     Compare,
     Concat,
     Contains,
+    ContainsToken,
     Count,
     CurrentDate,
     CurrentDateTime,
@@ -37,6 +42,7 @@ pub enum Function {
     DayFromDate,
     DayFromDateTime,
     DaysFromDuration,
+    DeepEqual,
     DistinctValues,
     Empty,
     EncodeForUri,
@@ -44,6 +50,10 @@ pub enum Function {
     Exists,
     False,
     Floor,
+    FormatDate,
+    FormatDateTime,
+    FormatNumber,
+    FormatTime,
     Head,
     HoursFromDateTime,
     HoursFromDuration,
@@ -116,8 +126,14 @@ impl Function {
 
     /// The most arguments that XPath 1.0 gives it, which has no collations.
     pub(crate) fn arguments_max_in_xpath(self) -> usize {
-        let is_collated = matches!(self, Function::Contains | Function::StartsWith);
-        if is_collated { 2 } else { self.signature().arguments_max }
+        match self {
+            Function::Round | Function::Sum => 1,
+            Function::Contains
+            | Function::StartsWith
+            | Function::SubstringAfter
+            | Function::SubstringBefore => 2,
+            _ => self.signature().arguments_max,
+        }
     }
 
     /// Whether its arguments must be node-sets in XPath 1.0.
@@ -131,7 +147,13 @@ impl Function {
         use Function::*;
         matches!(
             self,
-            String | Number | StringLength | NormalizeSpace | LocalName | Name | NamespaceUri
+            Data | String
+                | Number
+                | StringLength
+                | NormalizeSpace
+                | LocalName
+                | Name
+                | NamespaceUri
         )
     }
 
@@ -180,6 +202,17 @@ impl Function {
         }
     }
 
+    /// The type of dates or times that it writes, or puts into another time zone.
+    pub(crate) fn moments(self) -> Option<Type> {
+        use Function::*;
+        match self {
+            AdjustDateToTimezone | FormatDate => Some(Type::Date),
+            AdjustDateTimeToTimezone | FormatDateTime => Some(Type::DateTime),
+            AdjustTimeToTimezone | FormatTime => Some(Type::Time),
+            _ => None,
+        }
+    }
+
     /// The part of a date, a time or a duration that it gives, and of which type that is.
     pub(crate) fn component(self) -> Option<(&'static str, Type)> {
         let (part, of) = self.name().split_once("-from-")?;
@@ -212,46 +245,61 @@ const fn signature(
 }
 
 /// All of them, by name.
-static SIGNATURES: [Signature; 81] = [
+static SIGNATURES: [Signature; 91] = [
     signature("abs", Function::Abs, (1, 1), Kind::Number),
+    signature("adjust-date-to-timezone", Function::AdjustDateToTimezone, (1, 2), Kind::Number),
+    signature(
+        "adjust-dateTime-to-timezone",
+        Function::AdjustDateTimeToTimezone,
+        (1, 2),
+        Kind::Number,
+    ),
+    signature("adjust-time-to-timezone", Function::AdjustTimeToTimezone, (1, 2), Kind::Number),
     signature("avg", Function::Avg, (1, 1), Kind::Number),
     signature("boolean", Function::Boolean, (1, 1), Kind::Boolean),
     signature("ceiling", Function::Ceiling, (1, 1), Kind::Number),
+    signature("codepoint-equal", Function::CodepointEqual, (2, 2), Kind::Boolean),
     signature("codepoints-to-string", Function::CodepointsToString, (1, 1), Kind::String),
     signature("compare", Function::Compare, (2, 3), Kind::Number),
     signature("concat", Function::Concat, (2, usize::MAX), Kind::String),
     signature("contains", Function::Contains, (2, 3), Kind::Boolean),
+    signature("contains-token", Function::ContainsToken, (2, 3), Kind::Boolean),
     signature("count", Function::Count, (1, 1), Kind::Number),
     signature("current-date", Function::CurrentDate, (0, 0), Kind::Number),
     signature("current-dateTime", Function::CurrentDateTime, (0, 0), Kind::Number),
     signature("current-time", Function::CurrentTime, (0, 0), Kind::Number),
-    signature("data", Function::Data, (1, 1), Kind::Number),
+    signature("data", Function::Data, (0, 1), Kind::Number),
     signature("dateTime", Function::DateTime, (2, 2), Kind::Number),
     signature("day-from-date", Function::DayFromDate, (1, 1), Kind::Number),
     signature("day-from-dateTime", Function::DayFromDateTime, (1, 1), Kind::Number),
     signature("days-from-duration", Function::DaysFromDuration, (1, 1), Kind::Number),
-    signature("distinct-values", Function::DistinctValues, (1, 1), Kind::Number),
+    signature("deep-equal", Function::DeepEqual, (2, 3), Kind::Boolean),
+    signature("distinct-values", Function::DistinctValues, (1, 2), Kind::Number),
     signature("empty", Function::Empty, (1, 1), Kind::Boolean),
     signature("encode-for-uri", Function::EncodeForUri, (1, 1), Kind::String),
     signature("ends-with", Function::EndsWith, (2, 3), Kind::Boolean),
     signature("exists", Function::Exists, (1, 1), Kind::Boolean),
     signature("false", Function::False, (0, 0), Kind::Boolean),
     signature("floor", Function::Floor, (1, 1), Kind::Number),
+    signature("format-date", Function::FormatDate, (2, 2), Kind::String),
+    signature("format-dateTime", Function::FormatDateTime, (2, 2), Kind::String),
+    signature("format-number", Function::FormatNumber, (2, 2), Kind::String),
+    signature("format-time", Function::FormatTime, (2, 2), Kind::String),
     signature("head", Function::Head, (1, 1), Kind::Number),
     signature("hours-from-dateTime", Function::HoursFromDateTime, (1, 1), Kind::Number),
     signature("hours-from-duration", Function::HoursFromDuration, (1, 1), Kind::Number),
     signature("hours-from-time", Function::HoursFromTime, (1, 1), Kind::Number),
     signature("id", Function::Id, (1, 1), Kind::Nodes),
     signature("implicit-timezone", Function::ImplicitTimezone, (0, 0), Kind::Number),
-    signature("index-of", Function::IndexOf, (2, 2), Kind::Number),
+    signature("index-of", Function::IndexOf, (2, 3), Kind::Number),
     signature("insert-before", Function::InsertBefore, (3, 3), Kind::Number),
     signature("lang", Function::Lang, (1, 1), Kind::Boolean),
     signature("last", Function::Last, (0, 0), Kind::Number),
     signature("local-name", Function::LocalName, (0, 1), Kind::String),
     signature("lower-case", Function::LowerCase, (1, 1), Kind::String),
     signature("matches", Function::Matches, (2, 3), Kind::Boolean),
-    signature("max", Function::Max, (1, 1), Kind::Number),
-    signature("min", Function::Min, (1, 1), Kind::Number),
+    signature("max", Function::Max, (1, 2), Kind::Number),
+    signature("min", Function::Min, (1, 2), Kind::Number),
     signature("minutes-from-dateTime", Function::MinutesFromDateTime, (1, 1), Kind::Number),
     signature("minutes-from-duration", Function::MinutesFromDuration, (1, 1), Kind::Number),
     signature("minutes-from-time", Function::MinutesFromTime, (1, 1), Kind::Number),
@@ -268,7 +316,7 @@ static SIGNATURES: [Signature; 81] = [
     signature("remove", Function::Remove, (2, 2), Kind::Number),
     signature("replace", Function::Replace, (3, 4), Kind::String),
     signature("reverse", Function::Reverse, (1, 1), Kind::Number),
-    signature("round", Function::Round, (1, 1), Kind::Number),
+    signature("round", Function::Round, (1, 2), Kind::Number),
     signature("round-half-to-even", Function::RoundHalfToEven, (1, 2), Kind::Number),
     signature("seconds-from-dateTime", Function::SecondsFromDateTime, (1, 1), Kind::Number),
     signature("seconds-from-duration", Function::SecondsFromDuration, (1, 1), Kind::Number),
@@ -280,9 +328,9 @@ static SIGNATURES: [Signature; 81] = [
     signature("string-to-codepoints", Function::StringToCodepoints, (1, 1), Kind::Number),
     signature("subsequence", Function::Subsequence, (2, 3), Kind::Number),
     signature("substring", Function::Substring, (2, 3), Kind::String),
-    signature("substring-after", Function::SubstringAfter, (2, 2), Kind::String),
-    signature("substring-before", Function::SubstringBefore, (2, 2), Kind::String),
-    signature("sum", Function::Sum, (1, 1), Kind::Number),
+    signature("substring-after", Function::SubstringAfter, (2, 3), Kind::String),
+    signature("substring-before", Function::SubstringBefore, (2, 3), Kind::String),
+    signature("sum", Function::Sum, (1, 2), Kind::Number),
     signature("tail", Function::Tail, (1, 1), Kind::Number),
     signature("timezone-from-date", Function::TimezoneFromDate, (1, 1), Kind::Number),
     signature("timezone-from-dateTime", Function::TimezoneFromDateTime, (1, 1), Kind::Number),
@@ -308,19 +356,13 @@ pub(crate) fn find_in_xpath(name: &str) -> Option<&'static Signature> {
 }
 
 /// Functions of the standard library that are refused by name; by name, bytes compared.
-static REFUSED: [&str; 70] = [
+static REFUSED: [&str; 60] = [
     "QName",
-    "adjust-date-to-timezone",
-    "adjust-dateTime-to-timezone",
-    "adjust-time-to-timezone",
     "analyze-string",
     "apply",
     "available-environment-variables",
     "base-uri",
-    "codepoint-equal",
     "collection",
-    "contains-token",
-    "deep-equal",
     "default-collation",
     "doc-available",
     "document-uri",
@@ -334,11 +376,7 @@ static REFUSED: [&str; 70] = [
     "fold-right",
     "for-each",
     "for-each-pair",
-    "format-date",
-    "format-dateTime",
     "format-integer",
-    "format-number",
-    "format-time",
     "function-arity",
     "function-lookup",
     "function-name",
@@ -401,10 +439,7 @@ pub(crate) fn is_refused_with(function: Function, given: usize) -> bool {
     use Function::*;
     matches!(
         (function, given),
-        (SubstringBefore | SubstringAfter, 3)
-            | (DistinctValues | Min | Max | Sum | Id | Lang | Round, 2)
-            | (IndexOf, 3)
-            | (Data, 0)
+        (Id | Lang, 2) | (FormatNumber, 3) | (FormatDate | FormatDateTime | FormatTime, 5)
     )
 }
 

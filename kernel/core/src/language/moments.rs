@@ -152,7 +152,7 @@ impl Moment {
     }
 
     /// Itself if its year, or its length, is one that there is.
-    fn within_limits(self) -> Option<Moment> {
+    pub(super) fn within_limits(self) -> Option<Moment> {
         let is_within = match self.kind {
             kind if kind.is_duration() => self.seconds.unsigned_abs() < DURATION_MAX,
             Type::Time => true,

@@ -200,6 +200,22 @@ reasons! {
     PrologDeclaration = "query.unsupported",
     /// The words after `declare`.
     Declaration = "query.unsupported",
+    /// A declaration of a namespace after one of a function or a variable.
+    LateDeclaration = "XPST0003",
+    /// `function` or `variable`, of which `external` says the rest.
+    External = "query.unsupported",
+    /// A function that is declared without a prefix, or in a namespace of the standard.
+    ReservedFunction = "XQST0045",
+    /// The function, and the number of its parameters.
+    FunctionTwice = "XQST0034",
+    /// The variable.
+    VariableTwice = "XQST0049",
+    /// The parameter.
+    ParameterTwice = "XQST0039",
+    /// The function or variable, of whose value its own is a part.
+    Recursion = "query.unsupported",
+    /// The function as written, how many arguments it takes, and how many it is given.
+    DeclaredArguments = "XPST0017",
     /// `xml` or `xmlns` declared.
     XmlReserved = "XQST0070",
     /// A name with the prefix `xmlns`.
@@ -232,10 +248,10 @@ reasons! {
     Window = "query.unsupported",
     /// The word before a parenthesis or brace.
     Construct = "query.unsupported",
-    /// The word before a name and a brace.
-    NamedConstructor = "query.unsupported",
-    /// The word before a brace.
+    /// The word before a name and a brace, or before a brace.
     ComputedConstructor = "query.unsupported",
+    /// The word before a name that is no literal.
+    ComputedName = "query.unsupported",
     /// The word before a brace.
     Block = "query.unsupported",
     /// The word.
@@ -314,6 +330,20 @@ reasons! {
     NoCollation = "FOCH0002",
     /// The function.
     ComputedCollation = "query.unsupported",
+    /// The function.
+    CaseBlind = "query.unsupported",
+    /// The function.
+    ComputedPicture = "query.unsupported",
+    /// The picture.
+    NumberPicture = "FODF1310",
+    /// The picture.
+    NumberExponent = "query.unsupported",
+    /// The picture.
+    MomentPicture = "FOFD1340",
+    /// The letter of the part, and the type that does not have it.
+    MomentPart = "FOFD1350",
+    /// What is written in brackets.
+    PicturePart = "query.unsupported",
 
     // Constructors.
     /// `<!--`
@@ -352,6 +382,8 @@ reasons! {
     Constant = "subscription.constant",
     /// A boolean as a result of its own.
     BooleanResult = "subscription.fragment",
+    /// A result whose place is asked for, and which may be no node of the message.
+    NoNodeResult = "subscription.nodes",
     /// Several values as a condition.
     SeveralValues = "FORG0006",
     /// What needs a node-set, the function if it is one, and the type that there is; in XPath.
@@ -363,7 +395,10 @@ impl Reason {
     pub fn is_unsupported(self) -> bool {
         matches!(
             self.code(),
-            "query.unsupported" | "subscription.constant" | "subscription.fragment"
+            "query.unsupported"
+                | "subscription.constant"
+                | "subscription.fragment"
+                | "subscription.nodes"
         )
     }
 }

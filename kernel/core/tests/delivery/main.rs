@@ -21,7 +21,9 @@ use pathcast_core::registry::delivery::query::Scope;
 use pathcast_core::registry::delivery::serving::{NO_FRAGMENT, Options, Output};
 use pathcast_core::registry::delivery::worker::Worker;
 use pathcast_core::xml::parser::{Door, Limits};
+use pathcast_core::xml::places::NodeKind;
 use std::collections::BTreeMap;
+use std::ops::Range;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
@@ -36,7 +38,6 @@ fn options() -> Options {
         message_result_bytes_max: 1 << 26,
         result_ratio_max: 1000,
         entries_max: ENTRIES_MAX,
-        puts_spans: false,
     }
 }
 
@@ -414,6 +415,49 @@ fn what_is_delivered_is_a_fragment_the_message_or_the_fact() {
     target.change(|state| state.unsubscribe(["program", "path"].into_iter())).expect("known");
     let left: Vec<String> = served(&mut worker, &target, message).into_keys().collect();
     assert_eq!(left, ["fact", "fragment", "message", "nodes"]);
+}
+
+#[test]
+fn places_are_of_nodes_and_in_no_fragment() {
+    let target = Dissemination::default();
+    for (id, text) in [
+        ("gated", "for $b in //b order by $b descending return $b/@n"),
+        ("selected", "//b[last()]"),
+        ("shared", "//b"),
+    ] {
+        subscribe(&target, id, text, Deliver::Nodes).expect("new");
+    }
+    subscribe(&target, "text", "//b", Deliver::Fragment).expect("new");
+    for refused in ["count(//b)", "<r>{//b}</r>", "for $b in //b return (1, $b)", "data(//b)"] {
+        let found = subscribe(&target, "refused", refused, Deliver::Nodes);
+        assert_eq!(found, Err(NotTaken::Refused), "{refused}");
+    }
+    let message = b"<a><b n='1'>1</b><b n='&#50;'>2</b></a>";
+    let (mut worker, mut out) = (Worker::new(options()), Output::default());
+    worker.serve(&target, message, Arrival::default(), &mut out).expect("a good message");
+    let piece = |span: &Option<Range<u32>>| {
+        span.clone().map(|span| &message[span.start as usize..span.end as usize])
+    };
+    let mut found: Vec<_> = out
+        .places
+        .iter()
+        .map(|each| (each.subscription, each.result, each.place.kind, piece(&each.place.span)))
+        .collect();
+    found.sort_unstable_by_key(|each| (each.0, each.1));
+    let (first, second) = (&message[3..17], &message[17..35]);
+    assert_eq!(
+        found,
+        [
+            (0, 0, NodeKind::Attribute, None),
+            (0, 1, NodeKind::Attribute, Some(&b"1"[..])),
+            (1, 0, NodeKind::Element, Some(second)),
+            (2, 0, NodeKind::Element, Some(first)),
+            (2, 1, NodeKind::Element, Some(second)),
+        ]
+    );
+    assert_eq!(out.deliveries.len(), 7);
+    let fragments = out.deliveries.iter().filter(|each| each.fragment != NO_FRAGMENT);
+    assert!(fragments.map(|each| each.subscription).eq([3, 3]));
 }
 
 /// A filter query of the gates: who wants to know whether `@k` has this value.

@@ -18,8 +18,8 @@ from pathcast.errors import UnavailableError
 from pathcast.overlay.content import DeliveryProfile
 from pathcast.overlay.deliveries import OPERATOR, InboxDelivery, InForce
 from pathcast.overlay.messages import SourceEntry
-from pathcast.transport.broker import DELIVERIES, RegisterSourceRequest
-from pathcast.transport.broker import PublishRequest as PublishAtBroker
+from pathcast.transport.broker_requests import DELIVERIES, RegisterSourceRequest
+from pathcast.transport.broker_requests import PublishRequest as PublishAtBroker
 from pathcast.transport.client import BrokerClient
 from pathcast.transport.local_processes import LocalProcesses
 from pathcast.transport.local_ring import LocalRing

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 
+from pathcast.overlay.content import LOCAL
 from pathcast.overlay.disjuncts import disjuncts_of
 from pathcast.overlay.generalisation import (
     LEVELS,
@@ -16,7 +17,7 @@ from pathcast.overlay.generalisation import (
     Sample,
     at_level,
 )
-from pathcast.overlay.interest import LOCAL, Interests
+from pathcast.overlay.interest import Interests
 from pathcast.query import conjunction_of
 from pathcast_lab.bench.figures.point import Place, Value
 from pathcast_lab.bench.overlay.byte_budgets import ENTRY_BYTES, table_bytes, within

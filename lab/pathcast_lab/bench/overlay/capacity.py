@@ -30,6 +30,7 @@ from dataclasses import dataclass
 from math import ceil, expm1, log1p
 
 from pathcast.overlay.content import DeliveryProfile
+from pathcast.overlay.local_plan import XmlProfiles
 from pathcast.overlay.messages import (
     Forward,
     SessionFrame,
@@ -38,8 +39,9 @@ from pathcast.overlay.messages import (
     decoded,
     encoded,
 )
-from pathcast.overlay.xml_content import XmlProfiles, xml_content
-from pathcast.transport.broker import PublishRequest, RegisterSourceRequest, Subscribe, broker_kind
+from pathcast.overlay.xml_content import xml_content
+from pathcast.transport.broker import broker_kind
+from pathcast.transport.broker_requests import PublishRequest, RegisterSourceRequest, Subscribe
 from pathcast.transport.carrier import Carrier
 from pathcast.transport.disk import Disk
 from pathcast_lab.bench.figures.point import Place, Value

@@ -20,9 +20,9 @@ from random import Random
 import numpy as np
 
 from pathcast.overlay.broker_node import BrokerNode
-from pathcast.overlay.content import DeliveryProfile
+from pathcast.overlay.content import LOCAL, DeliveryProfile, Delta
 from pathcast.overlay.deliveries import InForce
-from pathcast.overlay.interest import LOCAL, Delta, Interests
+from pathcast.overlay.interest import Interests
 from pathcast.overlay.table import Table
 from pathcast.protocol import Deliver, Effect, Node
 from pathcast_lab.bench.figures.point import Place, Value
@@ -274,7 +274,7 @@ def simulated_times(tree: Tree, asked: Sequence[tuple[int, str]]) -> list[float]
             node: Node, now: float, name: str = f"s{number}", profile: str = profile
         ) -> Sequence[Effect]:
             assert isinstance(node, BrokerNode)
-            return node.subscribe(name, "ann", DeliveryProfile(profile), now)
+            return node.asked(now, node.broker.subscribe, name, "ann", DeliveryProfile(profile))
 
         network.call(names[host], subscribe)
         network.run(network.now + APART_SECONDS)

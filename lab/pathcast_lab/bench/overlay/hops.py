@@ -146,19 +146,26 @@ class Line:
             asked = DeliveryProfile(profile, "ids")
             self.at(_SETTLING_SECONDS, self.host, self._asked(f"s{n}", asked))
         root = self.nodes[_ROOT]
+        register = root.broker.register_source
         self.at(
-            _SETTLING_SECONDS, _ROOT, lambda now: root.register_source("source", SourceEntry(), now)
+            _SETTLING_SECONDS, _ROOT, lambda now: root.asked(now, register, "source", SourceEntry())
         )
         self.run(lambda: self.in_force == len(profiles))
         return max(self._busy.values()) + _SETTLING_SECONDS
 
     def _asked(self, name: str, profile: DeliveryProfile) -> Callable[[float], Sequence[Effect]]:
-        return lambda now: self.nodes[self.host].subscribe(name, name, profile, now)
+        return lambda now: self.nodes[self.host].asked(
+            now, self.nodes[self.host].broker.subscribe, name, name, profile
+        )
 
     def publish(self, time: float, number: int, body: bytes) -> float:
         """A message at a time. Returns the seconds until the host has delivered it."""
         before, root = len(self.delivered), self.nodes[_ROOT]
-        self.at(time, _ROOT, lambda now: root.publish("source", f"m{number}", body, now))
+        self.at(
+            time,
+            _ROOT,
+            lambda now: root.asked(now, root.broker.publish, "source", f"m{number}", body),
+        )
         self.run(lambda: len(self.delivered) > before)
         return self.delivered[-1] - time if len(self.delivered) > before else _PATIENCE_SECONDS
 

@@ -14,7 +14,8 @@ from random import Random
 from typing import Final
 
 from pathcast.overlay.content import LOCAL, DeliveryProfile, Sent, Verdict
-from pathcast.overlay.xml_content import XmlInterests, XmlProfiles
+from pathcast.overlay.local_plan import XmlProfiles
+from pathcast.overlay.xml_content import XmlInterests
 from pathcast_lab.bench.figures.point import Place, Value
 from pathcast_lab.bench.overlay.definition import OverlayFigure, OverlaySet
 from pathcast_lab.bench.wrong_count import WrongCountError

@@ -109,7 +109,7 @@ class Constructors(Paths):
         self.enter(start)
         tag, written, outer = _Tag(), match[0], self.namespaces
         place = self._attributes(tag, match.end())
-        name = self._name(written, start + 1, is_attribute=False)
+        name = self.constructed_name(written, start + 1, is_attribute=False)
         attributes = self._named(tag)
         content: tuple[Content, ...] = ()
         if text.startswith("/>", place):
@@ -122,7 +122,8 @@ class Constructors(Paths):
         declared = tuple(sorted(tag.namespaces.items()))
         return Element(name, attributes, declared, content, start), place
 
-    def _name(self, written: str, place: int, *, is_attribute: bool) -> Name:
+    def constructed_name(self, written: str, place: int, *, is_attribute: bool) -> Name:
+        """The name of something that is constructed."""
         prefix, colon, local = written.partition(":")
         if colon:
             if prefix == "xmlns":
@@ -218,7 +219,7 @@ class Constructors(Paths):
         found: list[Attribute] = []
         names: set[tuple[str, str]] = set()
         for written, offset, parts in tag.attributes:
-            name = self._name(written, offset, is_attribute=True)
+            name = self.constructed_name(written, offset, is_attribute=True)
             if (name.uri, name.local) in names:
                 raise self.error("XQST0040", offset, f"attribute {written} is there twice")
             names.add((name.uri, name.local))

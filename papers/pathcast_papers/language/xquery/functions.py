@@ -20,33 +20,43 @@ FUNCTION_NAMESPACE: Final = "http://www.w3.org/2005/xpath-functions"
 ADDED_ARGUMENT_COUNTS: Final = MappingProxyType(
     {
         "abs": (1, 1),
+        "adjust-date-to-timezone": (1, 2),
+        "adjust-dateTime-to-timezone": (1, 2),
+        "adjust-time-to-timezone": (1, 2),
         "avg": (1, 1),
+        "codepoint-equal": (2, 2),
         "codepoints-to-string": (1, 1),
         "compare": (2, 3),
+        "contains-token": (2, 3),
         "current-date": (0, 0),
         "current-dateTime": (0, 0),
         "current-time": (0, 0),
-        "data": (1, 1),
+        "data": (0, 1),
         "dateTime": (2, 2),
         "day-from-date": (1, 1),
         "day-from-dateTime": (1, 1),
         "days-from-duration": (1, 1),
-        "distinct-values": (1, 1),
+        "deep-equal": (2, 3),
+        "distinct-values": (1, 2),
         "empty": (1, 1),
         "encode-for-uri": (1, 1),
         "ends-with": (2, 3),
         "exists": (1, 1),
+        "format-date": (2, 2),
+        "format-dateTime": (2, 2),
+        "format-number": (2, 2),
+        "format-time": (2, 2),
         "head": (1, 1),
         "hours-from-dateTime": (1, 1),
         "hours-from-duration": (1, 1),
         "hours-from-time": (1, 1),
         "implicit-timezone": (0, 0),
-        "index-of": (2, 2),
+        "index-of": (2, 3),
         "insert-before": (3, 3),
         "lower-case": (1, 1),
         "matches": (2, 3),
-        "max": (1, 1),
-        "min": (1, 1),
+        "max": (1, 2),
+        "min": (1, 2),
         "minutes-from-dateTime": (1, 1),
         "minutes-from-duration": (1, 1),
         "minutes-from-time": (1, 1),
@@ -81,15 +91,20 @@ ARGUMENT_COUNTS: Final = MappingProxyType(
     {
         **XPATH_ARGUMENT_COUNTS,
         **ADDED_ARGUMENT_COUNTS,
-        # With a collation.
+        # With a collation, digits, or a value for no items.
         "contains": (2, 3),
+        "round": (1, 2),
         "starts-with": (2, 3),
+        "substring-after": (2, 3),
+        "substring-before": (2, 3),
+        "sum": (1, 2),
     }
 )
 """Every function: name -> fewest and most arguments."""
 
 CONTEXT_FUNCTIONS: Final = frozenset(
     {
+        "data",
         "string",
         "string-length",
         "normalize-space",
@@ -103,25 +118,45 @@ CONTEXT_FUNCTIONS: Final = frozenset(
 
 REFUSED_ARGUMENTS: Final = MappingProxyType(
     {
-        **{
-            (name, count): f"a collation in {name}()"
-            for name, count in (
-                ("substring-before", 3),
-                ("substring-after", 3),
-                ("distinct-values", 2),
-                ("min", 2),
-                ("max", 2),
-            )
-        },
-        ("index-of", 3): "a collation in index-of()",
-        ("sum", 2): "the value of sum() for no items",
         ("id", 2): "the node of id()",
         ("lang", 2): "the node of lang()",
-        ("round", 2): "the digits of round()",
-        ("data", 0): "data() without an argument",
+        ("format-number", 3): "the decimal format of format-number()",
+        **{
+            (f"format-{each}", 5): f"the language of format-{each}()"
+            for each in ("date", "dateTime", "time")
+        },
     }
 )
 """Function and number of arguments -> what XQuery knows, and a subscription does not."""
+
+BOOLEAN_FUNCTIONS: Final = frozenset(
+    {
+        "boolean",
+        "contains",
+        "deep-equal",
+        "empty",
+        "ends-with",
+        "exists",
+        "false",
+        "lang",
+        "matches",
+        "not",
+        "starts-with",
+        "true",
+    }
+)
+"""Functions that give a boolean."""
+
+STRING_FUNCTIONS: Final = frozenset(
+    {
+        *("codepoints-to-string", "concat", "encode-for-uri", "local-name", "lower-case", "name"),
+        *("format-date", "format-dateTime", "format-number", "format-time"),
+        *("namespace-uri", "normalize-space", "normalize-unicode", "replace", "string"),
+        *("string-join", "substring", "substring-after", "substring-before", "tokenize"),
+        *("translate", "upper-case"),
+    }
+)
+"""Functions that give strings."""
 
 CODEPOINT: Final = "http://www.w3.org/2005/xpath-functions/collation/codepoint"
 """The default collation."""
@@ -129,8 +164,17 @@ CODEPOINT: Final = "http://www.w3.org/2005/xpath-functions/collation/codepoint"
 CASE_BLIND: Final = "http://www.w3.org/2005/xpath-functions/collation/html-ascii-case-insensitive"
 """The collation to which the letters of ASCII are the same in both cases."""
 
-COLLATED: Final = frozenset({"contains", "starts-with", "ends-with", "compare"})
-"""Functions that take a collation."""
+COLLATIONS: Final = MappingProxyType(
+    {
+        **dict.fromkeys(("distinct-values", "max", "min"), 1),
+        **dict.fromkeys(("compare", "contains", "contains-token", "deep-equal", "ends-with"), 2),
+        **dict.fromkeys(("index-of", "starts-with", "substring-after", "substring-before"), 2),
+    }
+)
+"""Functions that take a collation -> its place."""
+
+PICTURED: Final = frozenset({"format-date", "format-dateTime", "format-number", "format-time"})
+"""Functions that take a picture."""
 
 SCHEMA_NAMESPACE: Final = "http://www.w3.org/2001/XMLSchema"
 """What the prefix `xs` stands for."""

@@ -38,6 +38,8 @@ class NodeTests(Scanner):
     Attributes:
         namespaces: Prefix -> URI, as bound at this place.
         variables: Names of the variables that are bound at this place.
+        parameters: Parameter of the function of the prolog that is put in here -> its name in the
+            tree.
         predicates_open: How many predicates stand around this place.
     """
 
@@ -46,6 +48,7 @@ class NodeTests(Scanner):
         for prefix, uri in PREDECLARED.items():
             self.namespaces.setdefault(prefix, uri)
         self.variables: frozenset[str] = frozenset()
+        self.parameters: dict[str, str] = {}
         self.predicates_open = 0
         super().__init__(text)
 

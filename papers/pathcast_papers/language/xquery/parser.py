@@ -28,7 +28,8 @@ from typing import Final
 from pathcast_papers.language.names import NCNAME, Namespaces, uri_of
 from pathcast_papers.language.parser import check_length
 from pathcast_papers.language.patterns import LazyPattern
-from pathcast_papers.language.xquery.constructors import Constructors
+from pathcast_papers.language.xquery.declared import Declared
+from pathcast_papers.language.xquery.functions import CASE_BLIND
 from pathcast_papers.language.xquery.scanner import TEXT_BYTES_MAX, Kind
 from pathcast_papers.language.xquery.static import check
 from pathcast_papers.language.xquery.syntax import (
@@ -117,14 +118,8 @@ _IMPORTS: Final = MappingProxyType({"import": ("schema", "module"), "module": ("
 """What follows the first word of a declaration that is refused."""
 
 _ENCODING: Final = re.compile("[A-Za-z][A-Za-z0-9._-]*")
-_COMPUTED: Final = LazyPattern(
-    rf"(element|attribute|processing-instruction|namespace|validate)[ \t\r\n]+"
-    rf"{NCNAME}(?::{NCNAME})?[ \t\r\n]*\{{"
-)
+_VALIDATED: Final = LazyPattern(rf"validate[ \t\r\n]+{NCNAME}(?::{NCNAME})?[ \t\r\n]*\{{")
 _WORD: Final = LazyPattern(rf"{NCNAME}(?::(?!:)(?:{NCNAME}|\*))?")
-_NAMED: Final = frozenset(
-    {"element", "attribute", "processing-instruction", "namespace", "validate"}
-)
 
 
 def parse(text: str, namespaces: Namespaces | None = None, deliver: str | None = None) -> Program:
@@ -134,8 +129,8 @@ def parse(text: str, namespaces: Namespaces | None = None, deliver: str | None =
         text: XQuery 1.0, of the subset that docs/subscriptions.md describes.
         namespaces: Prefix -> namespace URI; the key "" is the default element namespace. The
             prolog may add to them and replace them.
-        deliver: "fragment", "message" or "ids", for the rules that depend on it; None for the
-            language alone.
+        deliver: "fragment", "message", "ids" or "nodes", for the rules that depend on it; None for
+            the language alone.
 
     Returns:
         The tree, with names resolved and offsets in characters.
@@ -156,7 +151,7 @@ def parse(text: str, namespaces: Namespaces | None = None, deliver: str | None =
     return program
 
 
-class _Parser(Constructors):
+class _Parser(Declared):
     """The descent: prolog, FLWOR and the like, operators."""
 
     # Prolog.
@@ -167,6 +162,7 @@ class _Parser(Constructors):
         declared: set[str] = set()
         while self.is_declaration():
             self.declaration(declared)
+        self.check_declared()
         if self.is_end():
             raise self.unexpected("an expression")
         body = self.sequence()
@@ -213,6 +209,12 @@ class _Parser(Constructors):
             raise self.unsupported(f"{self.value} in the prolog", offset)
         self.advance()
         kind = self.value
+        if self.is_word("function") or self.is_word("variable"):
+            self.declare_value(offset)
+            return
+        if self.declarations:
+            reason = "namespaces are declared before functions and variables"
+            raise self.error("XPST0003", offset, reason)
         if self.is_word("namespace"):
             self.advance()
             prefix, place = self.value, self.start
@@ -231,7 +233,8 @@ class _Parser(Constructors):
         elif self.kind is Kind.NAME:
             raise self.unsupported(f"declare {kind}", offset)
         else:
-            raise self.unexpected("namespace or default element namespace")
+            expected = "namespace, default element namespace, function or variable"
+            raise self.unexpected(expected)
         if self.kind is not Kind.STRING:
             raise self.unexpected("a namespace URI in quotes")
         uri = uri_of(self.value)
@@ -279,9 +282,8 @@ class _Parser(Constructors):
                 if word != "if":
                     raise self.unsupported(word, self.start)
                 return self.conditional()
-            elif word in _NAMED and _COMPUTED.match(self.text, self.start):
-                construct = f"a computed {word} constructor" if word != "validate" else word
-                raise self.unsupported(construct, self.start)
+            elif word == "validate" and _VALIDATED.match(self.text, self.start):
+                raise self.unsupported(word, self.start)
         return self.operators()
 
     def _refuse_window(self, word: str) -> None:
@@ -387,8 +389,14 @@ class _Parser(Constructors):
             is_greatest = self.take_word("greatest")
             if not is_greatest:
                 self.expect_word("least", "or greatest")
-        if self.is_word("collation"):
-            raise self.unsupported("collation", self.start)
+        place = self.start
+        if self.take_word("collation"):
+            if self.kind is not Kind.STRING:
+                raise self.unexpected("a namespace URI in quotes")
+            self.check_collation(self.value, place)
+            if self.value == CASE_BLIND:
+                raise self.unsupported("collation", place)
+            self.advance()
         return OrderKey(key, is_descending, is_greatest, offset)
 
     def quantified(self) -> Quantified:

@@ -9,6 +9,7 @@ from typing import Final
 from pathcast.errors import QuerySyntaxError
 from pathcast_papers.language import suggestions
 from pathcast_papers.language.names import NCNAME_PATTERN
+from pathcast_papers.language.pictures import PictureError, moment_picture, number_picture
 from pathcast_papers.language.refused_functions import (
     CAST_TYPES,
     REFUSED_FUNCTIONS,
@@ -26,9 +27,10 @@ from pathcast_papers.language.xquery.functions import (
     ARGUMENT_COUNTS,
     CASE_BLIND,
     CODEPOINT,
-    COLLATED,
+    COLLATIONS,
     CONTEXT_FUNCTIONS,
     FUNCTION_NAMESPACE,
+    PICTURED,
     REFUSED_ARGUMENTS,
     SCHEMA_NAMESPACE,
     arguments_expected,
@@ -39,6 +41,7 @@ from pathcast_papers.language.xquery.scanner import (
     PREDICATES_MAX,
     Kind,
 )
+from pathcast_papers.language.xquery.shorthands import without_collation, written_out
 from pathcast_papers.language.xquery.syntax import (
     Axis,
     Call,
@@ -61,9 +64,6 @@ from pathcast_papers.language.xquery.syntax import (
 MESSAGE_VARIABLE: Final = "msg"
 """The message, as papers write it."""
 
-_COMPUTED: Final = frozenset(
-    {"element", "attribute", "text", "document", "comment", "processing-instruction", "namespace"}
-)
 _NUMBERS: Final = MappingProxyType(
     {
         Kind.INTEGER: LiteralKind.INTEGER,
@@ -90,6 +90,26 @@ class Paths(NodeTests):
     def constructor(self) -> Expr:
         """A direct constructor; the token is its `<`."""
 
+    @abstractmethod
+    def computed_word(self) -> str | None:
+        """The word of the computed constructor that comes next, if one does."""
+
+    @abstractmethod
+    def computed(self, word: str) -> Expr:
+        """A computed constructor."""
+
+    @abstractmethod
+    def declared_call(self, name: str, written: str, first: tuple[Expr, ...], offset: int) -> Expr:
+        """A call of a function of the prolog."""
+
+    @abstractmethod
+    def declared_variable(self, name: str, offset: int) -> Expr | None:
+        """The value of a variable of the prolog; None if it is none."""
+
+    @abstractmethod
+    def declared_names(self) -> set[str]:
+        """The variables of the prolog."""
+
     # Paths.
 
     def path(self) -> Expr:
@@ -97,10 +117,11 @@ class Paths(NodeTests):
         offset = self.start
         if self.kind is Kind.SYMBOL and self.value in ("/", "//"):
             return self.absolute_path()
-        if self.is_axis_step() and self.value != ".":
+        computed = self.computed_word()
+        if computed is None and self.is_axis_step() and self.value != ".":
             start = Context(offset) if self.predicates_open else Root(offset)
             return Path(start, self.steps([]), offset)
-        primary = self.primary()
+        primary = self.primary() if computed is None else self.computed(computed)
         if self.is_symbol("["):
             predicates = self.predicates()
             primary = Filter(primary, predicates, offset)
@@ -259,9 +280,16 @@ class Paths(NodeTests):
         self.advance()
         if name in self.variables:
             return Variable(name, offset)
+        if name in self.parameters:
+            return Variable(self.parameters[name], offset)
+        declared = self.declared_variable(name, offset)
+        if declared is not None:
+            return declared
         if name == MESSAGE_VARIABLE:
             return Path(Root(offset), (), offset)
-        bound = sorted({MESSAGE_VARIABLE, *self.variables})
+        bound = sorted(
+            {MESSAGE_VARIABLE, *self.variables, *self.parameters, *self.declared_names()}
+        )
         meant = suggestions.nearest(name, bound)
         raise self.error(
             "XPST0008",
@@ -304,7 +332,7 @@ class Paths(NodeTests):
     # Calls.
 
     def called(self, first: tuple[Expr, ...] = ()) -> Expr:
-        """A function call, or a computed constructor, which is refused.
+        """A function call.
 
         Args:
             first: An argument that stands before it and `=>`.
@@ -316,6 +344,9 @@ class Paths(NodeTests):
         if not self.text.startswith("(", place):
             raise self.unexpected("an expression")
         to = self.schema_type(written, offset)
+        declared = self.own_name(written, offset) if to is None else None
+        if declared is not None:
+            return self.declared_call(declared, written, first, offset)
         function = self.function(written, offset) if to is None else ""
         self.count(offset)
         self.advance()
@@ -329,33 +360,36 @@ class Paths(NodeTests):
         return self.call(function, arguments, offset)
 
     def _braced(self, written: str, offset: int) -> QuerySyntaxError:
-        if written in _COMPUTED:
-            return self.unsupported(
-                f"a computed {written} constructor", offset, "write the tags: <name>{...}</name>"
-            )
         if written in ("ordered", "unordered", "validate", "try", "map", "array"):
             return self.unsupported(f"{written} {{}}", offset)
         return self.error("XPST0003", offset, f"found {written} before a brace")
 
-    def function(self, written: str, offset: int) -> str:
-        """The local name of a function that there is."""
+    def own_name(self, written: str, offset: int) -> str | None:
+        """The name of a function that is none of the standard library; None of one of it."""
         prefix, colon, local = written.partition(":")
-        uri = FUNCTION_NAMESPACE
         if written.startswith("Q{"):
             uri, local = self.braced(written, offset)
         elif colon:
             uri = self.prefixed(prefix, offset)
         else:
-            local = written
-        if uri == FUNCTION_NAMESPACE:
-            if local in ARGUMENT_COUNTS:
-                return local
-            if local in REFUSED_FUNCTIONS:
-                raise self.unsupported(f"the function {local}()", offset, for_refused(local))
-            if local in ("typeswitch", "switch", "function"):
-                raise self.unsupported(f"{local} ()", offset)
+            return None
+        return None if uri == FUNCTION_NAMESPACE else f"Q{{{uri}}}{local}"
+
+    def function(self, written: str, offset: int) -> str:
+        """The local name of a function of the standard library that there is."""
+        local = written.rpartition("}" if written.startswith("Q{") else ":")[2]
+        if local in ARGUMENT_COUNTS:
+            return local
+        if local in REFUSED_FUNCTIONS:
+            raise self.unsupported(f"the function {local}()", offset, for_refused(local))
+        if local in ("typeswitch", "switch", "function"):
+            raise self.unsupported(f"{local} ()", offset)
+        raise self.no_function(written, local, offset)
+
+    def no_function(self, written: str, local: str, offset: int) -> QuerySyntaxError:
+        """The error of a function that there is not."""
         meant = suggestions.nearest(local, [*sorted(ARGUMENT_COUNTS), *NODE_KINDS])
-        raise self.error(
+        return self.error(
             "XPST0017",
             offset,
             f"there is no function {written}()",
@@ -413,18 +447,10 @@ class Paths(NodeTests):
     def check_text_arguments(self, function: str, arguments: tuple[Expr, ...], offset: int) -> None:
         """Refuses patterns and collations that are none, and those that are computed."""
         texts = [each.value if isinstance(each, Literal) else None for each in arguments]
-        if function in COLLATED and len(arguments) == 3:
-            uri = texts[2]
-            if not isinstance(uri, str):
-                construct = f"a computed collation in {function}()"
-                raise self.unsupported(construct, offset, "write its URI as a literal")
-            if uri not in (CODEPOINT, CASE_BLIND):
-                reason = f"{_shown(uri)} is no collation that is known"
-                hint = (
-                    "the collations are codepoint and html-ascii-case-insensitive of "
-                    "http://www.w3.org/2005/xpath-functions/collation/"
-                )
-                raise self.error("FOCH0002", offset, reason, hint)
+        for written in texts[COLLATIONS.get(function, len(texts)) :]:
+            self._check_collation(function, written, offset)
+        if function in PICTURED:
+            self._check_picture(function, texts[1], offset)
         is_pattern = function in ("matches", "replace") or (
             function == "tokenize" and len(arguments) > 1
         )
@@ -438,6 +464,48 @@ class Paths(NodeTests):
             read_call(function, *read)
         except PatternError as error:
             raise self._no_pattern(error.kind, read, offset) from None
+
+    def _check_collation(self, function: str, uri: object, offset: int) -> None:
+        if not isinstance(uri, str):
+            construct = f"a computed collation in {function}()"
+            raise self.unsupported(construct, offset, "write its URI as a literal")
+        self.check_collation(uri, offset)
+        if uri == CASE_BLIND and function.startswith("substring"):
+            construct = f"the case-blind collation in {function}()"
+            raise self.unsupported(construct, offset, "cut the text in lower case")
+
+    def check_collation(self, uri: str, offset: int) -> None:
+        """Refuses a collation that is not known."""
+        if uri in (CODEPOINT, CASE_BLIND):
+            return
+        reason = f"{_shown(uri)} is no collation that is known"
+        hint = (
+            "the collations are codepoint and html-ascii-case-insensitive of "
+            "http://www.w3.org/2005/xpath-functions/collation/"
+        )
+        raise self.error("FOCH0002", offset, reason, hint)
+
+    def _check_picture(self, function: str, text: object, offset: int) -> None:
+        if not isinstance(text, str):
+            construct = f"a computed picture in {function}()"
+            raise self.unsupported(construct, offset, "write it as a literal")
+        of = function.removeprefix("format-")
+        try:
+            _ = number_picture(text) if of == "number" else moment_picture(text, of)
+        except PictureError as error:
+            match error.kind:
+                case "exponent":
+                    construct = "an exponent in a picture"
+                    raise self.unsupported(construct, offset) from None
+                case "part":
+                    construct = f"[{ascii(error.part[:40])[1:-1]}] in a picture"
+                    raise self.unsupported(construct, offset) from None
+                case "absent":
+                    reason = f"xs:{of} has no [{error.part}]"
+                    raise self.error("FOFD1350", offset, reason) from None
+            code = "FODF1310" if of == "number" else "FOFD1340"
+            noun = "numbers" if of == "number" else "dates or times"
+            raise self.error(code, offset, f"{_shown(text)} is no picture of {noun}") from None
 
     def _no_pattern(self, kind: str, texts: list[str], offset: int) -> QuerySyntaxError:
         unsupported = {
@@ -484,7 +552,8 @@ class Paths(NodeTests):
             if not (isinstance(words, Call) and words.function == "normalize-space"):
                 arguments = (Call("normalize-space", arguments, offset),)
         self.check_text_arguments(function, arguments, offset)
-        return Call(function, arguments, offset)
+        arguments = without_collation(function, arguments, offset)
+        return written_out(function, arguments, offset) or Call(function, arguments, offset)
 
 
 def _shown(text: str) -> str:

@@ -9,6 +9,7 @@ the subscription builds. From them follow the rules:
   compared, made a string or a number, or sorted by. So nobody has to keep it as a tree.
 - A subscription whose frame holds no expression over the message would send every message the same
   constant, and is refused (`pathcast_papers.language.xquery.frame`).
+- A result whose place is delivered is a node of the message.
 - A result of its own is no boolean: whoever writes a condition means to hear of the messages that
   fulfil it, and not `false` of the others.
 
@@ -27,6 +28,7 @@ from typing import Final
 
 from pathcast_papers.language.xquery.dependence import Dependences
 from pathcast_papers.language.xquery.frame import parts
+from pathcast_papers.language.xquery.functions import BOOLEAN_FUNCTIONS
 from pathcast_papers.language.xquery.scanner import TREE_DEPTH_MAX, Scanner
 from pathcast_papers.language.xquery.syntax import (
     And,
@@ -74,21 +76,6 @@ class Items(IntFlag):
 
 _COUNTING: Final = frozenset({"count", "exists", "empty"})
 _NODE_FUNCTIONS: Final = frozenset({"name", "local-name", "namespace-uri"})
-_BOOLEAN_FUNCTIONS: Final = frozenset(
-    {
-        "boolean",
-        "contains",
-        "empty",
-        "ends-with",
-        "exists",
-        "false",
-        "lang",
-        "matches",
-        "not",
-        "starts-with",
-        "true",
-    }
-)
 _GIVEN: Final = MappingProxyType(
     {
         **dict.fromkeys(("head", "remove", "reverse", "subsequence", "tail"), (0,)),
@@ -98,11 +85,11 @@ _GIVEN: Final = MappingProxyType(
 """Functions that give items of arguments as they are -> places of these."""
 _ATOMS_OF: Final = frozenset({"data", "distinct-values", "min", "max"})
 """Functions that give values of their argument."""
-_ONE_ATOM: Final = _BOOLEAN_FUNCTIONS | frozenset(
+_ONE_ATOM: Final = BOOLEAN_FUNCTIONS | frozenset(
     {
         *("concat", "count", "number", "replace", "string", "string-join", "string-length", "sum"),
         *("codepoints-to-string", "current-date", "current-dateTime", "current-time"),
-        *("encode-for-uri", "implicit-timezone", "normalize-unicode"),
+        *("encode-for-uri", "implicit-timezone", "normalize-unicode", "format-number"),
     }
 )
 """Functions that give one value whatever they are given."""
@@ -120,7 +107,7 @@ def check(program: Program, scanner: Scanner, deliver: str | None = None) -> Non
     Raises:
         QuerySyntaxError: A type error (XPTY0004, XPTY0019, FORG0006), a tree that is too deep.
         UnsupportedQueryError: The value of a constructed element is read, the body is constant, a
-            result is a boolean.
+            result is a boolean, or no node where its place is delivered.
     """
     checker = _Checker(scanner)
     checker.items(program.body)
@@ -131,6 +118,11 @@ def check(program: Program, scanner: Scanner, deliver: str | None = None) -> Non
         for part in asked:
             if checker.items(part) & Items.BOOLEANS:
                 raise _boolean_result(scanner, part)
+    elif deliver == "nodes":
+        body = program.body
+        for part in body.items if isinstance(body, Sequence) else (body,):
+            if checker.items(part) & ~Items.NODES:
+                raise _no_node_result(scanner, part)
     elif deliver is not None and len(asked) > 1 and all(map(_is_one_atom, asked[:2])):
         reason = "several values, as this gives whatever the message, are neither true nor false"
         hint = "say how they belong together: (...) and (...)"
@@ -144,6 +136,16 @@ def _boolean_result(scanner: Scanner, part: Expr) -> Exception:
         part.offset,
         "for a result of its own, write if (...) then <hit/> else (), or string(...)",
         found="boolean",
+    )
+
+
+def _no_node_result(scanner: Scanner, part: Expr) -> Exception:
+    return scanner.refusal(
+        "subscription.nodes",
+        "the place of what may be no node of the message",
+        part.offset,
+        "give the nodes as they are, without a constructor, or deliver something else",
+        found="other items than nodes of the message",
     )
 
 
@@ -330,7 +332,7 @@ class _Checker:
             self.values(expr.arguments)
         if expr.function == "id":
             return Items.NODES
-        return Items.BOOLEANS if expr.function in _BOOLEAN_FUNCTIONS else Items.OTHER_ATOMS
+        return Items.BOOLEANS if expr.function in BOOLEAN_FUNCTIONS else Items.OTHER_ATOMS
 
     def element(self, expr: Element) -> Items:
         for attribute in expr.attributes:

@@ -160,14 +160,14 @@ def _compile_xpath(text: str, namespaces: Namespaces, deliver: str) -> CompiledS
     """A bare XPath."""
     expression = compile_query(without_comments(text), namespaces).expression
     kind = kind_of(expression)
-    if deliver == "fragment" and kind is not Kind.NODE_SET:
+    if deliver in ("fragment", "nodes") and kind is not Kind.NODE_SET:
         found = kind.value.removeprefix("a ")
         raise UnsupportedQueryError(
-            "subscription.fragment",
+            f"subscription.{deliver}",
             query=text,
             offset=0,
-            found=found,
-            construct=f"fragments of {kind.value}",
+            found=found if deliver == "fragment" else kind.value,
+            construct=f"{'fragments' if deliver == 'fragment' else 'places'} of {kind.value}",
             reason=f"the expression gives {kind.value}",
         )
     return CompiledSubscription("xpath", None, expression)

@@ -109,10 +109,22 @@ def is_some_pair(
     return any(holds(comparator, one, other) for one in lefts for other in rights)
 
 
-def distinct(values: Iterable[Atomic]) -> list[Atomic]:
+def are_alike(one: Atomic, other: Atomic) -> bool:
+    """Whether two values are of types that compare."""
+    both = one, other
+    return (
+        all(each.is_text for each in both)
+        or all(each.is_number for each in both)
+        or all(each.is_moment for each in both)
+        or one.kind is other.kind
+    )
+
+
+def distinct(values: Iterable[Atomic], fold: Callable[[str], str] = str) -> list[Atomic]:
     """`fn:distinct-values`: the first of equal values, in the order of the first ones.
 
-    Values of types that do not compare are distinct; NaN is equal to itself.
+    Values of types that do not compare are distinct; NaN is equal to itself. Texts are equal if
+    `fold` gives the same for both.
     """
     first: dict[object, Atomic] = {}
     for value in values:
@@ -126,16 +138,18 @@ def distinct(values: Iterable[Atomic]) -> list[Atomic]:
             key = ("duration" if is_no_length else value.kind, value.instant)
         elif value.kind is Kind.BOOLEAN:
             key = ("boolean", key)
+        else:
+            key = fold(str(value))
         first.setdefault(key, value)
     return list(first.values())
 
 
-def extreme(values: list[Atomic], *, is_max: bool) -> Atomic:
+def extreme(values: list[Atomic], fold: Callable[[str], str] = str, *, is_max: bool) -> Atomic:
     """`fn:min` and `fn:max` of one value or more.
 
     Untyped values are numbers. If all others are strings, or all are booleans, or all are dates or
     times of one kind, they compare as such; any other mixture is numbers. NaN is both least and
-    greatest.
+    greatest. Strings compare by what `fold` gives.
     """
     kinds = {value.kind for value in values}
     if kinds not in map(set, ([Kind.STRING], [Kind.BOOLEAN], *_MOMENTS)):
@@ -146,6 +160,9 @@ def extreme(values: list[Atomic], *, is_max: bool) -> Atomic:
             if math.isnan(value.number):
                 return value
     found = values[0]
+    if kinds == {Kind.STRING}:
+        # Of equal ones the first, for both.
+        return (max if is_max else min)(values, key=lambda value: fold(str(value)))
     for value in values[1:]:
         if holds(Comparator.GT if is_max else Comparator.LT, value, found):
             found = value

@@ -12,11 +12,14 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Final
 
 from pathcast.errors import ConstructionError, EvaluationBudgetError, ResultLimitError
 from pathcast.limits import RESULT_BYTES_FREE, Limits
 from pathcast.message import MessageTree
+from pathcast.model import DeliveredNode
 from pathcast_papers.evaluation.xpath import Document, OverBudgetError
+from pathcast_papers.evaluation.xpath.document import Node
 from pathcast_papers.language.xquery import Program
 from pathcast_papers.message_broker.xquery.budget import Budget
 from pathcast_papers.message_broker.xquery.construction import ConstructionFault
@@ -24,6 +27,9 @@ from pathcast_papers.message_broker.xquery.context import DynamicContext
 from pathcast_papers.message_broker.xquery.evaluator import Evaluator
 from pathcast_papers.message_broker.xquery.items import Items
 from pathcast_papers.message_broker.xquery.serialiser import Serialiser, TooLongError
+
+PLACE_BYTES: Final = 16
+"""What the place of a node counts for, where the length of results is limited."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,15 +73,33 @@ def evaluate(
     """
     limits = limits or Limits()
     document = message if isinstance(message, Document) else Document(message)
+    items = given(program, document, limits, subscription_id=subscription_id, budget=budget)
+    if items is None:
+        return Evaluation(False, ())
+    results = serialised(document, items, limits, message_bytes, subscription_id)
+    return Evaluation(True, results)
+
+
+def given(
+    program: Program,
+    document: Document,
+    limits: Limits,
+    *,
+    subscription_id: str = "",
+    budget: Budget | None = None,
+) -> Items | None:
+    """The items that a subscription gives; None if the message is not delivered.
+
+    Raises:
+        EvaluationBudgetError: It takes too many steps.
+        ConstructionError: A constructor would make what is no element.
+    """
     evaluator = Evaluator(document, budget or Budget(limits.evaluation_steps_max))
     try:
         items = evaluator.frame(program.body, DynamicContext())
     except (ConstructionFault, OverBudgetError, RecursionError) as error:
         raise verdict(error, limits, subscription_id) from None
-    if not evaluator.is_delivered:
-        return Evaluation(False, ())
-    results = serialised(document, items, limits, message_bytes, subscription_id)
-    return Evaluation(True, results)
+    return items if evaluator.is_delivered else None
 
 
 def holds(
@@ -159,17 +183,46 @@ def serialised(
     Raises:
         ResultLimitError: They are too long.
     """
+    bytes_max, error = _longest(limits, message_bytes, subscription_id)
+    serialiser = Serialiser(document, bytes_max)
+    try:
+        return tuple(serialiser.result(item) for item in items)
+    except TooLongError:
+        raise error from None
+
+
+def places(
+    document: Document,
+    nodes: Items,
+    limits: Limits,
+    message_bytes: int,
+    subscription_id: str = "",
+) -> tuple[DeliveredNode, ...]:
+    """The places of nodes as results; they lie nowhere, since trees do not say where.
+
+    Raises:
+        ResultLimitError: They are too many: each counts as 16 bytes.
+    """
+    bytes_max, error = _longest(limits, message_bytes, subscription_id)
+    if len(nodes) * PLACE_BYTES > bytes_max:
+        raise error
+    found = [node for node in nodes if isinstance(node, Node)]
+    kinds = [document.kind(node).value.replace(" ", "-") for node in found]
+    ranks = map(document.rank, found)
+    return tuple(DeliveredNode(*each, None, None) for each in zip(kinds, ranks, strict=True))
+
+
+def _longest(
+    limits: Limits, message_bytes: int | None, subscription_id: str
+) -> tuple[int, ResultLimitError]:
+    """How many bytes results may have, and what is said where they have more."""
     limit, maximum, bytes_max = "result_bytes_max", limits.result_bytes_max, limits.result_bytes_max
     if message_bytes is not None:
         allowed = max(limits.result_ratio_max * message_bytes, RESULT_BYTES_FREE)
         if allowed < bytes_max:
             limit, maximum, bytes_max = "result_ratio_max", limits.result_ratio_max, allowed
-    serialiser = Serialiser(document, bytes_max)
-    try:
-        return tuple(serialiser.result(item) for item in items)
-    except TooLongError:
-        code = f"limit.{limit.removesuffix('_max')}"
-        raise ResultLimitError(code, limit=limit, maximum=maximum, id=subscription_id) from None
+    code = f"limit.{limit.removesuffix('_max')}"
+    return bytes_max, ResultLimitError(code, limit=limit, maximum=maximum, id=subscription_id)
 
 
 def verdict(

@@ -26,11 +26,12 @@ from pathcast_papers.language.values import (
     substring_before,
     translate,
 )
-from pathcast_papers.language.xquery.functions import CODEPOINT, COLLATED
+from pathcast_papers.language.xquery.functions import PICTURED
 from pathcast_papers.language.xquery.syntax import Call
 from pathcast_papers.message_broker.xquery.calculation import average_of, rounded, sum_of
 from pathcast_papers.message_broker.xquery.comparison import distinct, extreme
 from pathcast_papers.message_broker.xquery.context import DynamicContext
+from pathcast_papers.message_broker.xquery.deep_equality import are_equal
 from pathcast_papers.message_broker.xquery.items import (
     Atomic,
     Items,
@@ -42,7 +43,8 @@ from pathcast_papers.message_broker.xquery.items import (
     promoted,
     string,
 )
-from pathcast_papers.message_broker.xquery.sequences import CHOSEN, component, current
+from pathcast_papers.message_broker.xquery.pictures import adjusted, pictured
+from pathcast_papers.message_broker.xquery.sequences import CHOSEN, component, current, to_greater
 
 if TYPE_CHECKING:
     from pathcast_papers.message_broker.xquery.evaluator import Evaluator
@@ -98,10 +100,19 @@ def call(evaluator: Evaluator, expr: Call, context: DynamicContext) -> Items:
         return _of_pattern(evaluator, name, arguments)
     if name == "compare":
         return _compared(evaluator, arguments)
+    if name in PICTURED:
+        return pictured(evaluator, name, arguments[0], _text(evaluator, arguments[1]))
+    if name.startswith("adjust-"):
+        return adjusted(evaluator, name, *arguments)
+    if name == "deep-equal":
+        fold = _folded if len(arguments) > 2 else str
+        return (boolean(are_equal(evaluator, arguments[0], arguments[1], fold)),)
     if name in _OF_TEXT:
         return (_of_texts(evaluator, name, arguments),)
     if name in _OF_NODE:
         return (string(_node_name(evaluator, name, arguments[0])),)
+    if name == "round" and len(arguments) > 1:
+        return to_greater(evaluator, *arguments)
     if name in _OF_NUMBER:
         values = evaluator.atomised(arguments[0][:1])
         return tuple(rounded(name, value) for value in values)
@@ -110,8 +121,6 @@ def call(evaluator: Evaluator, expr: Call, context: DynamicContext) -> Items:
 
 def _of_texts(evaluator: Evaluator, name: str, arguments: list[Items]) -> Atomic:
     texts = [_text(evaluator, argument) for argument in arguments]
-    if name in COLLATED:
-        texts = _collated(*texts)
     evaluator.budget.charge_text(sum(len(text) for text in texts))
     found = _OF_TEXT[name](*texts)
     if isinstance(found, bool):
@@ -119,20 +128,18 @@ def _of_texts(evaluator: Evaluator, name: str, arguments: list[Items]) -> Atomic
     return integer(found) if isinstance(found, int) else string(found)
 
 
-def _collated(text: str, other: str, collation: str = CODEPOINT) -> list[str]:
-    """Two texts as they are compared under a collation."""
-    if collation == CODEPOINT:
-        return [text, other]
-    return [each.encode().lower().decode() for each in (text, other)]
+def _folded(text: str) -> str:
+    """A text as the case-blind collation compares it, the one that a call may still have."""
+    return text.encode().lower().decode()
 
 
 def _compared(evaluator: Evaluator, arguments: list[Items]) -> Items:
     """`fn:compare`."""
     if not (arguments[0] and arguments[1]):
         return ()
-    texts = [_text(evaluator, argument) for argument in arguments]
+    texts = [_text(evaluator, argument) for argument in arguments[:2]]
     evaluator.budget.charge_text(sum(map(len, texts)))
-    one, other = _collated(*texts)
+    one, other = map(_folded, texts) if len(arguments) > 2 else texts
     return (integer((one > other) - (one < other)),)
 
 
@@ -200,7 +207,7 @@ def _of_sequence(
         case "data":
             return values
         case "distinct-values":
-            return tuple(distinct(values))
+            return tuple(distinct(values, _folded if len(arguments) > 1 else str))
         case "string-join":
             separator = _text(evaluator, arguments[1]) if len(arguments) > 1 else ""
             texts = [str(value) for value in values]
@@ -214,7 +221,8 @@ def _of_sequence(
         case "avg":
             return (average_of(list(values)),) if values else ()
         case "min" | "max":
-            return (extreme(list(values), is_max=name == "max"),) if values else ()
+            fold = _folded if len(arguments) > 1 else str
+            return (extreme(list(values), fold, is_max=name == "max"),) if values else ()
     raise AssertionError(name)
 
 

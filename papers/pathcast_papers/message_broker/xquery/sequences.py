@@ -12,6 +12,7 @@ import math
 import unicodedata
 from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
+from fractions import Fraction
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Final
 from urllib.parse import quote
@@ -21,7 +22,7 @@ from pathcast_papers.language.typed_text import Duration, Moment, value_of
 from pathcast_papers.language.values import round_number
 from pathcast_papers.language.xquery.syntax import Comparator
 from pathcast_papers.message_broker.xquery.casts import cast
-from pathcast_papers.message_broker.xquery.comparison import holds
+from pathcast_papers.message_broker.xquery.comparison import are_alike, holds
 from pathcast_papers.message_broker.xquery.items import (
     Atomic,
     Items,
@@ -151,24 +152,20 @@ def _insert_before(evaluator: Evaluator, items: Items, position: Items, added: I
     return (*items[:before], *added, *items[before:])
 
 
-def _index_of(evaluator: Evaluator, items: Items, wanted: Items) -> Items:
+def _index_of(evaluator: Evaluator, items: Items, wanted: Items, *collation: Items) -> Items:
     """`fn:index-of`: values of types that do not compare are not equal."""
     sought = evaluator.atomised(wanted[:1])
-    return tuple(
-        integer(place)
-        for place, each in enumerate(evaluator.atomised(items), start=1)
-        if sought and _are_alike(each, sought[0]) and holds(Comparator.EQ, each, sought[0])
-    )
+    if not sought:
+        return ()
 
+    def is_equal(each: Atomic) -> bool:
+        if collation and each.is_text and sought[0].is_text:
+            one, other = (str(text).encode().lower() for text in (each, sought[0]))
+            return one == other
+        return are_alike(each, sought[0]) and holds(Comparator.EQ, each, sought[0])
 
-def _are_alike(one: Atomic, other: Atomic) -> bool:
-    both = one, other
-    return (
-        all(each.is_text for each in both)
-        or all(each.is_number for each in both)
-        or all(each.is_moment for each in both)
-        or one.kind is other.kind
-    )
+    values = enumerate(evaluator.atomised(items), start=1)
+    return tuple(integer(place) for place, each in values if is_equal(each))
 
 
 def _codepoints(evaluator: Evaluator, items: Items) -> Items:
@@ -218,6 +215,33 @@ def _to_even(evaluator: Evaluator, items: Items, *digits: Items) -> Items:
             return (number,)
         return (integer(round(number.whole, count) if count >= -18 else 0),)
     value = _rounded(number.number, count)
+    return (
+        promoted(number.kind, decimal(value) if number.kind is Kind.DECIMAL else double(value)),
+    )
+
+
+def to_greater(evaluator: Evaluator, items: Items, digits: Items) -> Items:
+    """`fn:round` with digits: of two the greater number."""
+    values = evaluator.atomised(items[:1])
+    if not values:
+        return ()
+    number, places = number_of(values[0]), _place(evaluator, digits)
+    if math.isnan(places):
+        return (double(math.nan),)
+    count = int(max(-_DIGITS_MAX, min(places, _DIGITS_MAX)))
+    if number.kind is Kind.INTEGER:
+        if count >= 0:
+            return (number,)
+        power = 10**-count
+        return (integer((number.whole * 2 + power) // (power * 2) * power if count >= -18 else 0),)
+    value = number.number
+    if count >= 0 and math.isfinite(value):
+        exact = Fraction(value) * 10**count + Fraction(1, 2)
+        found = float(Fraction(math.floor(exact), 10**count))
+        value = math.copysign(found, value) if found == 0 else found
+    elif math.isfinite(value):
+        power = float(f"1e{-count}")
+        value = value * 0.0 if math.isinf(power) else round_number(value / power) * power
     return (
         promoted(number.kind, decimal(value) if number.kind is Kind.DECIMAL else double(value)),
     )

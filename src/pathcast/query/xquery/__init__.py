@@ -6,6 +6,7 @@ programs.
 
 from __future__ import annotations
 
+from pathcast.query.xquery.known_truths import ProgramIssue, program_truths
 from pathcast.query.xquery.language import is_xquery, without_comments
 from pathcast.query.xquery.notation import text_of
 from pathcast.query.xquery.paper import (
@@ -17,12 +18,11 @@ from pathcast.query.xquery.paper import (
 from pathcast.query.xquery.parts import Part, parts_of
 from pathcast.query.xquery.reader import parse
 from pathcast.query.xquery.subscription import form_of_path, refusal_of
-from pathcast.query.xquery.syntax import Program
 
 __all__ = [
     "PaperStep",
     "Part",
-    "Program",
+    "ProgramIssue",
     "Target",
     "form_of_path",
     "framed",
@@ -30,6 +30,7 @@ __all__ = [
     "paper_form",
     "parse",
     "parts_of",
+    "program_truths",
     "refusal_of",
     "text_of",
     "without_comments",

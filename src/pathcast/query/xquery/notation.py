@@ -20,65 +20,66 @@ from types import MappingProxyType
 from typing import Final
 
 from pathcast.query.canonical import number_text
+from pathcast.query.functions import FUNCTION_NAMESPACE, SCHEMA_NAMESPACE
 from pathcast.query.names import XML_NAMESPACE
-from pathcast.query.xquery.functions import FUNCTION_NAMESPACE, SCHEMA_NAMESPACE
-from pathcast.query.xquery.syntax import (
-    And,
-    Arithmetic,
-    ArithmeticOperator,
-    Attribute,
+from pathcast.query.notation import is_double_slash
+from pathcast.query.syntax import (
+    AttributeConstructor,
     Axis,
-    Call,
+    BinaryExpr,
+    BinaryOperator,
     Cast,
     Castable,
-    Comparator,
-    Comparison,
-    Context,
+    ConstructedName,
     ContextItem,
-    Element,
+    ElementConstructor,
     Enclosed,
     Expr,
-    Filter,
+    FilterExpr,
     Flwor,
     For,
+    FunctionCall,
     If,
     InstanceOf,
     Intersection,
     KindTest,
     Literal,
-    LiteralKind,
-    Name,
+    LocationPath,
     NameTest,
-    Negation,
     NodeKind,
-    Or,
+    Number,
+    NumberKind,
     OrderKey,
-    Path,
+    PathExpr,
     Program,
     Quantified,
-    Range,
-    Root,
+    RangeExpr,
     Sequence,
     SimpleMap,
     Step,
     Text,
-    Union,
-    Variable,
+    UnaryExpr,
+    VariableReference,
 )
 
 _SINGLE, _OR, _AND, _COMPARISON, _RANGE, _ADDITIVE, _MULTIPLICATIVE, _UNION = range(8)
 _INTERSECT, _CASTABLE, _UNARY, _MAP, _PATH, _PRIMARY = range(8, 14)
 
-_VALUE_OPERATORS: Final = MappingProxyType(
+_OPERATOR_LEVELS: Final = MappingProxyType(
     {
-        Comparator.EQ: "eq",
-        Comparator.NE: "ne",
-        Comparator.LT: "lt",
-        Comparator.LE: "le",
-        Comparator.GT: "gt",
-        Comparator.GE: "ge",
+        BinaryOperator.OR: _OR,
+        BinaryOperator.AND: _AND,
+        BinaryOperator.PLUS: _ADDITIVE,
+        BinaryOperator.MINUS: _ADDITIVE,
+        BinaryOperator.MULTIPLY: _MULTIPLICATIVE,
+        BinaryOperator.DIV: _MULTIPLICATIVE,
+        BinaryOperator.IDIV: _MULTIPLICATIVE,
+        BinaryOperator.MOD: _MULTIPLICATIVE,
+        BinaryOperator.UNION: _UNION,
     }
 )
+"""How tightly operators hold together; all others compare."""
+
 _PREDECLARED: Final = (
     ("fn", FUNCTION_NAMESPACE),
     ("xml", XML_NAMESPACE),
@@ -126,7 +127,7 @@ def text_of(program: Program) -> str:
 
 def _find_prefixes(expr: object, bound: dict[str, str], prolog: dict[str, str]) -> None:
     """Finds the prefixes of constructed names that stand for something declared outside."""
-    if isinstance(expr, Element):
+    if isinstance(expr, ElementConstructor):
         bound = {**bound, **dict(expr.namespaces)}
         names = [expr.name, *(each.name for each in expr.attributes if each.name.prefix)]
         for name in names:
@@ -135,7 +136,7 @@ def _find_prefixes(expr: object, bound: dict[str, str], prolog: dict[str, str]) 
     if isinstance(expr, tuple):
         for each in expr:
             _find_prefixes(each, bound, prolog)
-    elif hasattr(expr, "__dataclass_fields__") and not isinstance(expr, Name):
+    elif hasattr(expr, "__dataclass_fields__") and not isinstance(expr, ConstructedName):
         for field in expr.__dataclass_fields__:
             value = getattr(expr, field)
             if not isinstance(value, str | int | float | None):
@@ -174,24 +175,29 @@ class _Writer:
     def _expr(self, expr: Expr, names: dict[str, str]) -> tuple[str, int]:
         """An expression and how tightly it holds together."""
         match expr:
-            case Path():
-                return self.path(expr, names)
-            case Variable(name=name):
+            case LocationPath(is_absolute=is_absolute, steps=steps):
+                return self.path(is_absolute, steps, names)
+            case PathExpr(start=start, steps=steps):
+                level = _PATH if isinstance(start, FilterExpr) else _PRIMARY
+                return self.steps(steps, self.expr(start, names, level), names), _PATH
+            case VariableReference(name=name):
                 return f"${names.get(name, name)}", _PRIMARY
-            case Literal():
-                return _literal(expr), _PRIMARY
+            case Literal(value=value):
+                return f'"{value.translate(_IN_STRING)}"', _PRIMARY
+            case Number():
+                return _number(expr), _PRIMARY
             case ContextItem():
                 return ".", _PRIMARY
-            case Call(function=function, arguments=arguments):
+            case FunctionCall(name=function, arguments=arguments):
                 inner = ", ".join(self.expr(each, names) for each in arguments)
                 return f"{function}({inner})", _PRIMARY
             case Cast(to=to, operand=operand):
                 return f"{self.schema}{to}({self.expr(operand, names)})", _PRIMARY
             case Sequence():
                 return f"({self.items(expr, names) if expr.items else ''})", _PRIMARY
-            case Element():
+            case ElementConstructor():
                 return self.element(expr, names), _PATH
-            case Filter(primary=primary, predicates=predicates):
+            case FilterExpr(primary=primary, predicates=predicates):
                 before = self.expr(primary, names, _PRIMARY)
                 return before + self.predicates(predicates, names), _PATH
             case Flwor():
@@ -206,17 +212,13 @@ class _Writer:
     def operators(self, expr: Expr, names: dict[str, str]) -> tuple[str, int]:
         """Operators and their operands."""
         match expr:
-            case Or(operands=operands):
-                return self.run(operands, " or ", _OR, names), _OR
-            case And(operands=operands):
-                return self.run(operands, " and ", _AND, names), _AND
-            case Union(operands=operands):
-                return self.run(operands, " | ", _UNION, names), _UNION
+            case BinaryExpr(operators=(operator, *_), operands=operands):
+                return self.binary(operator, operands, names)
             case Intersection(is_except=is_except, left=left, right=right):
                 word = "except" if is_except else "intersect"
                 before = self.expr(left, names, _INTERSECT)
                 return f"{before} {word} {self.expr(right, names, _CASTABLE)}", _INTERSECT
-            case Range(first=first, last=last):
+            case RangeExpr(first=first, last=last):
                 before = self.expr(first, names, _ADDITIVE)
                 return f"{before} to {self.expr(last, names, _ADDITIVE)}", _RANGE
             case SimpleMap(source=source, body=body):
@@ -226,16 +228,7 @@ class _Writer:
                 wanted = self.item_type(item) + occurrence
                 # In parentheses among operators: a * or + after it would say how many items.
                 return f"{self.expr(operand, names, _CASTABLE)} instance of {wanted}", _COMPARISON
-            case Comparison(operator=operator, left=left, right=right):
-                sign = _VALUE_OPERATORS[operator] if expr.is_value else operator.value
-                before = self.expr(left, names, _COMPARISON + 1)
-                return f"{before} {sign} {self.expr(right, names, _COMPARISON + 1)}", _COMPARISON
-            case Arithmetic(operator=operation, left=left, right=right):
-                is_sum = operation in (ArithmeticOperator.PLUS, ArithmeticOperator.MINUS)
-                level = _ADDITIVE if is_sum else _MULTIPLICATIVE
-                before = self.expr(left, names, level)
-                return f"{before} {operation.value} {self.expr(right, names, level + 1)}", level
-            case Negation(operand=operand):
+            case UnaryExpr(operand=operand):
                 return f"-{self.expr(operand, names, _MAP)}", _UNARY
             case Castable(to=to, operand=operand):
                 before = self.expr(operand, names, _UNARY)
@@ -243,9 +236,17 @@ class _Writer:
                 return f"{before} castable as {self.schema}{to}{sign}", _CASTABLE
         raise AssertionError(expr)
 
-    def run(self, operands: tuple[Expr, ...], sign: str, level: int, names: dict[str, str]) -> str:
-        """Operands with the same operator between them."""
-        return sign.join(self.expr(operand, names, level + 1) for operand in operands)
+    def binary(
+        self, operator: BinaryOperator, operands: tuple[Expr, ...], names: dict[str, str]
+    ) -> tuple[str, int]:
+        """Operands with the same operator between them; sums and products lean to the left."""
+        level = _OPERATOR_LEVELS.get(operator, _COMPARISON)
+        first, *others = operands
+        is_left = level in (_ADDITIVE, _MULTIPLICATIVE)
+        text = self.expr(first, names, level if is_left else level + 1)
+        for operand in others:
+            text += f" {operator.value} {self.expr(operand, names, level + 1)}"
+        return text, level
 
     # FLWOR and quantifiers.
 
@@ -286,25 +287,21 @@ class _Writer:
 
     # Paths.
 
-    def path(self, expr: Path, names: dict[str, str]) -> tuple[str, int]:
-        match expr.start:
-            case Root():
-                if not expr.steps:
-                    return "(/)", _PRIMARY
-                return self.steps(expr.steps, "", names), _PATH
-            case Context():
-                text = self.steps(expr.steps, "", names)
-                return (f".{text}" if text.startswith("//") else text.removeprefix("/")), _PATH
-            case start:
-                level = _PATH if isinstance(start, Filter) else _PRIMARY
-                return self.steps(expr.steps, self.expr(start, names, level), names), _PATH
+    def path(
+        self, is_absolute: bool, steps: tuple[Step, ...], names: dict[str, str]
+    ) -> tuple[str, int]:
+        """A path from the message or the context node."""
+        text = self.steps(steps, "", names)
+        if is_absolute:
+            return (text, _PATH) if steps else ("(/)", _PRIMARY)
+        return (f".{text}" if text.startswith("//") else text.removeprefix("/")), _PATH
 
     def steps(self, steps: tuple[Step, ...], before: str, names: dict[str, str]) -> str:
         """Steps, each after its slash."""
         text, is_after_double = before, False
         for number, step in enumerate(steps):
             is_last = number == len(steps) - 1
-            if _is_double_slash(step) and not is_last and not is_after_double:
+            if is_double_slash(step) and not is_last and not is_after_double:
                 text += "//"
                 is_after_double = True
                 continue
@@ -314,18 +311,18 @@ class _Writer:
 
     def step(self, step: Step, names: dict[str, str]) -> str:
         predicates = self.predicates(step.predicates, names)
-        is_node = step.node_test == KindTest(NodeKind.NODE)
+        is_node = step.test == KindTest(NodeKind.NODE)
         if is_node and step.axis is Axis.PARENT:
             return ".." + predicates
         axis = f"{step.axis.value}::"
         if step.axis is Axis.ATTRIBUTE:
             axis = "@"
-        elif step.axis is Axis.CHILD and step.node_test != KindTest(NodeKind.ATTRIBUTE):
+        elif step.axis is Axis.CHILD and step.test != KindTest(NodeKind.ATTRIBUTE):
             axis = ""
         return axis + self.node_test(step) + predicates
 
     def node_test(self, step: Step) -> str:
-        match step.node_test:
+        match step.test:
             case NameTest(uri=None, local=None):
                 return "*"
             case NameTest(uri=None, local=local):
@@ -342,7 +339,7 @@ class _Writer:
     def item_type(self, item: Step | str) -> str:
         if isinstance(item, str):
             return f"{self.schema}{item[3:]}" if item.startswith("xs:") else item
-        if isinstance(item.node_test, KindTest):
+        if isinstance(item.test, KindTest):
             return self.node_test(item)
         kind = "attribute" if item.axis is Axis.ATTRIBUTE else "element"
         return f"{kind}({self.node_test(item)})"
@@ -352,7 +349,7 @@ class _Writer:
 
     # Constructors.
 
-    def element(self, expr: Element, names: dict[str, str]) -> str:
+    def element(self, expr: ElementConstructor, names: dict[str, str]) -> str:
         outer, declared = (self.default, self.schema), dict(expr.namespaces)
         self.default = declared.get("", self.default)
         self.schema = _schema_prefix(declared, self.schema)
@@ -369,7 +366,7 @@ class _Writer:
         self.default, self.schema = outer
         return text
 
-    def attribute(self, attribute: Attribute, names: dict[str, str]) -> str:
+    def attribute(self, attribute: AttributeConstructor, names: dict[str, str]) -> str:
         value = "".join(
             part.value.translate(_IN_VALUE)
             if isinstance(part, Text)
@@ -378,14 +375,14 @@ class _Writer:
         )
         return f' {_name(attribute.name)}="{value}"'
 
-    def content(self, part: Text | Element | Enclosed, names: dict[str, str]) -> str:
+    def content(self, part: Text | ElementConstructor | Enclosed, names: dict[str, str]) -> str:
         match part:
             case Text(value=value):
                 # White space alone would be boundary space, were it not for the reference.
                 if not value.strip(" \t\r\n"):
                     return f"&#x{ord(value[0]):X};{value[1:]}".replace("\r", "&#xD;")
                 return value.translate(_IN_TEXT)
-            case Element():
+            case ElementConstructor():
                 return self.element(part, names)
             case Enclosed(expr=expr):
                 return f"{{{self.items(expr, names)}}}"
@@ -398,27 +395,17 @@ def _schema_prefix(declared: dict[str, str], around: str) -> str:
     return "xs:" if declared["xs"] == SCHEMA_NAMESPACE else f"Q{{{SCHEMA_NAMESPACE}}}"
 
 
-def _name(name: Name) -> str:
+def _name(name: ConstructedName) -> str:
     return f"{name.prefix}:{name.local}" if name.prefix else name.local
 
 
-def _is_double_slash(step: Step) -> bool:
-    return (
-        step.axis is Axis.DESCENDANT_OR_SELF
-        and step.node_test == KindTest(NodeKind.NODE)
-        and not step.predicates
-    )
-
-
-def _literal(literal: Literal) -> str:
-    """A literal of its kind."""
-    value = literal.value
-    if isinstance(value, str):
-        return f'"{value.translate(_IN_STRING)}"'
-    if literal.kind is LiteralKind.INTEGER:
+def _number(number: Number) -> str:
+    """A number of its kind."""
+    value = number.value
+    if number.kind is NumberKind.INTEGER:
         return str(value)
     is_infinite = value == float("inf")
-    if literal.kind is LiteralKind.DOUBLE:
+    if number.kind is NumberKind.DOUBLE:
         return "1e999" if is_infinite else f"{number_text(float(value))}e0"
     # Too many digits for a double; a decimal has no exponent.
     text = "1" + "0" * 400 if is_infinite else number_text(float(value))

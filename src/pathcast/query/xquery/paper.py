@@ -22,45 +22,33 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from enum import Enum
-from types import MappingProxyType
-from typing import Final
 
-from pathcast.query.xquery.syntax import (
-    And,
+from pathcast.query.atoms import COMPARISONS
+from pathcast.query.normal import FLIPPED, Operator
+from pathcast.query.notation import is_double_slash
+from pathcast.query.syntax import (
     Axis,
-    Comparator,
-    Comparison,
-    Context,
+    BinaryExpr,
+    BinaryOperator,
     ContextItem,
-    Element,
+    ElementConstructor,
     Enclosed,
     Expr,
     Flwor,
     For,
     KindTest,
     Literal,
+    LocationPath,
     NameTest,
-    Negation,
     NodeKind,
-    Path,
+    Number,
+    PathExpr,
     Program,
-    Root,
     Sequence,
     Step,
-    Variable,
+    UnaryExpr,
+    VariableReference,
 )
-
-FLIPPED: Final = MappingProxyType(
-    {
-        Comparator.EQ: Comparator.EQ,
-        Comparator.NE: Comparator.NE,
-        Comparator.LT: Comparator.GT,
-        Comparator.LE: Comparator.GE,
-        Comparator.GT: Comparator.LT,
-        Comparator.GE: Comparator.LE,
-    }
-)
-"""`a < b` is `b > a`."""
 
 
 class Target(Enum):
@@ -90,7 +78,7 @@ class PaperCondition:
     steps: tuple[PaperStep, ...]
     target: Target
     attribute: NameTest | None
-    operator: Comparator | None
+    operator: Operator | None
     constant: str | float | tuple[str, ...] | tuple[float, ...] | None
 
 
@@ -132,8 +120,8 @@ class PaperQuery:
         binding: Steps of the binding path, from the document node.
         predicates: The `where` clause, a conjunction.
         returns: The return paths, in the order in which they stand in the template.
-        template: What `return` has: a constructor, a path or a sequence of them. Every `Path` and
-            `Variable` met in document order, attributes before content, is the next of `returns`.
+        template: What `return` has: a constructor, a path or a sequence of them. Every path and
+            variable met in document order, attributes before content, is the next of `returns`.
         outer: The constructor around the FLWR, which is the one enclosed expression in it, directly
             or in a constructor within; None if there is none.
         variable: The variable's name.
@@ -143,7 +131,7 @@ class PaperQuery:
     predicates: tuple[PaperCondition, ...]
     returns: tuple[PaperReturn, ...]
     template: Expr
-    outer: Element | None
+    outer: ElementConstructor | None
     variable: str
 
 
@@ -162,13 +150,13 @@ def paper_form(program: Program) -> PaperQuery | None:
     if not isinstance(clause, For) or clause.position is not None:
         return None
     try:
-        if not isinstance(clause.source, Path) or not isinstance(clause.source.start, Root):
+        if not isinstance(clause.source, LocationPath):
             return None
         binding = _steps(clause.source.steps, with_conditions=True)
         predicates: list[PaperCondition] = []
         if flwor.where is not None:
-            predicates = _conjunction(flwor.where, Variable(clause.variable))
-        returns = _returns(flwor.body, Variable(clause.variable))
+            predicates = _conjunction(flwor.where, VariableReference(clause.variable))
+        returns = _returns(flwor.body, VariableReference(clause.variable))
     except _OutsideError:
         return None
     if not binding:
@@ -182,23 +170,23 @@ class _OutsideError(Exception):
     """A part of a program is outside the class."""
 
 
-def framed(body: Expr) -> tuple[Element | None, Flwor | None]:
+def framed(body: Expr) -> tuple[ElementConstructor | None, Flwor | None]:
     """The constructor around a FLWR, and the FLWR; None for both if more stands in the frame."""
     if isinstance(body, Flwor):
         return None, body
     found: list[Expr] = []
-    waiting: list[Element] = [body] if isinstance(body, Element) else []
+    waiting: list[ElementConstructor] = [body] if isinstance(body, ElementConstructor) else []
     while waiting:
         element = waiting.pop()
         for attribute in element.attributes:
             found.extend(part.expr for part in attribute.parts if isinstance(part, Enclosed))
         for each in element.content:
-            if isinstance(each, Element):
+            if isinstance(each, ElementConstructor):
                 waiting.append(each)
             elif isinstance(each, Enclosed):
                 found.append(each.expr)
     match body, found:
-        case Element(), [Flwor() as flwor]:
+        case ElementConstructor(), [Flwor() as flwor]:
             return body, flwor
     return None, None
 
@@ -208,12 +196,12 @@ def _steps(steps: tuple[Step, ...], *, with_conditions: bool) -> tuple[PaperStep
     found: list[PaperStep] = []
     is_descendant = False
     for step in steps:
-        if _is_double_slash(step) and not is_descendant:
+        if is_double_slash(step) and not is_descendant:
             is_descendant = True
             continue
         if step.axis not in (Axis.CHILD, Axis.DESCENDANT):
             raise _OutsideError
-        match step.node_test:
+        match step.test:
             case NameTest() as name:
                 pass
             case KindTest(kind=NodeKind.ELEMENT):
@@ -235,52 +223,45 @@ def _steps(steps: tuple[Step, ...], *, with_conditions: bool) -> tuple[PaperStep
     return tuple(found)
 
 
-def _is_double_slash(step: Step) -> bool:
-    return (
-        step.axis is Axis.DESCENDANT_OR_SELF
-        and step.node_test == KindTest(NodeKind.NODE)
-        and not step.predicates
-    )
+def _start(path: LocationPath | PathExpr) -> Expr | None:
+    """The expression at which a path begins; None for the message."""
+    if isinstance(path, PathExpr):
+        return path.start
+    return None if path.is_absolute else ContextItem()
 
 
 def _relative(expr: Expr, origin: Expr) -> tuple[tuple[PaperStep, ...], Target, NameTest | None]:
     """A path relative to a variable or the context item."""
     if expr == origin:
         return (), Target.ELEMENT, None
-    if not isinstance(expr, Path):
-        raise _OutsideError
-    start = ContextItem() if isinstance(expr.start, Context) else expr.start
-    if start != origin:
+    if not isinstance(expr, LocationPath | PathExpr) or _start(expr) != origin:
         raise _OutsideError
     last = expr.steps[-1]
     if not last.predicates:
         before = expr.steps[:-1]
         match last:
-            case Step(axis=Axis.ATTRIBUTE, node_test=NameTest() as name):
+            case Step(axis=Axis.ATTRIBUTE, test=NameTest() as name):
                 return _steps(before, with_conditions=False), Target.ATTRIBUTE, name
-            case Step(axis=Axis.CHILD, node_test=KindTest(kind=NodeKind.TEXT)):
+            case Step(axis=Axis.CHILD, test=KindTest(kind=NodeKind.TEXT)):
                 return _steps(before, with_conditions=False), Target.TEXT, None
     return _steps(expr.steps, with_conditions=False), Target.ELEMENT, None
 
 
 def _conjunction(expr: Expr, origin: Expr) -> list[PaperCondition]:
     """The conditions that `and` joins."""
-    if isinstance(expr, And):
-        return [each for operand in expr.operands for each in _conjunction(operand, origin)]
-    if not isinstance(expr, Comparison):
-        if not isinstance(expr, Path):
-            raise _OutsideError
-        return [PaperCondition(*_relative(expr, origin), None, None)]
-    if expr.is_value:
-        raise _OutsideError
-    left, right, operator = expr.left, expr.right, expr.operator
-    constant = _constants(right)
-    if constant is None:
-        constant, operator = _constants(left), FLIPPED[operator]
-        left = expr.right
-    if constant is None or (isinstance(constant, tuple) and operator is not Comparator.EQ):
-        raise _OutsideError
-    return [PaperCondition(*_relative(left, origin), operator, constant)]
+    match expr:
+        case LocationPath() | PathExpr():
+            return [PaperCondition(*_relative(expr, origin), None, None)]
+        case BinaryExpr(operators=(BinaryOperator.AND, *_), operands=operands):
+            return [each for operand in operands for each in _conjunction(operand, origin)]
+        case BinaryExpr(operators=(sign,), operands=(left, right)) if sign in COMPARISONS:
+            operator, constant = COMPARISONS[sign], _constants(right)
+            if constant is None:
+                constant, operator, left = _constants(left), FLIPPED[operator], right
+            is_list = isinstance(constant, tuple)
+            if constant is not None and (operator is Operator.EQ or not is_list):
+                return [PaperCondition(*_relative(left, origin), operator, constant)]
+    raise _OutsideError
 
 
 def _constants(expr: Expr) -> str | float | tuple[str, ...] | tuple[float, ...] | None:
@@ -296,30 +277,30 @@ def _constants(expr: Expr) -> str | float | tuple[str, ...] | tuple[float, ...] 
 
 def _constant(expr: Expr) -> str | float | None:
     match expr:
-        case Literal(value=str() as text):
+        case Literal(value=text):
             return text
-        case Literal(value=int() | float() as number):
+        case Number(value=number):
             return float(number)
-        case Negation(operand=Literal(value=int() | float() as number)):
+        case UnaryExpr(operand=Number(value=number)):
             return -float(number)
     return None
 
 
-def _returns(template: Expr, origin: Variable) -> list[PaperReturn]:
+def _returns(template: Expr, origin: VariableReference) -> list[PaperReturn]:
     """The return paths of a template."""
     match template:
-        case Path() | Variable():
+        case LocationPath() | PathExpr() | VariableReference():
             return [PaperReturn(*_relative(template, origin))]
         case Sequence(items=items):
             return [each for item in items for each in _returns(item, origin)]
-        case Element(attributes=attributes, content=content):
+        case ElementConstructor(attributes=attributes, content=content):
             inside: list[Expr] = []
             for attribute in attributes:
                 inside += [part.expr for part in attribute.parts if isinstance(part, Enclosed)]
             for part in content:
                 if isinstance(part, Enclosed):
                     inside.append(part.expr)
-                elif isinstance(part, Element):
+                elif isinstance(part, ElementConstructor):
                     inside.append(part)
             return [each for expr in inside for each in _returns(expr, origin)]
     raise _OutsideError

@@ -17,40 +17,47 @@ from textwrap import shorten
 from typing import Any, Final, NamedTuple
 
 from pathcast.errors import PathcastError
-from pathcast.query import syntax as xpath
 from pathcast.query.atoms import COMPARISONS
 from pathcast.query.names import Namespaces
 from pathcast.query.notation import Notation
 from pathcast.query.reader import parse as parse_xpath
 from pathcast.query.static import Kind, kind_of
-from pathcast.query.xquery.language import without_comments
-from pathcast.query.xquery.notation import text_of
-from pathcast.query.xquery.reader import parse
-from pathcast.query.xquery.syntax import (
-    And,
-    Call,
-    Comparison,
+from pathcast.query.syntax import (
+    EQUALITIES,
+    ORDERS,
+    Axis,
+    BinaryExpr,
+    BinaryOperator,
     Content,
-    Element,
+    ContextItem,
+    ElementConstructor,
     Enclosed,
     Expr,
-    Filter,
+    FilterExpr,
     Flwor,
     For,
+    FunctionCall,
     If,
     Intersection,
+    KindTest,
     Let,
     Literal,
-    LiteralKind,
-    Path,
+    LocationPath,
+    NodeKind,
+    Number,
+    NumberKind,
+    PathExpr,
     Program,
     Quantified,
     Sequence,
     SimpleMap,
+    Step,
     Text,
-    Union,
-    Variable,
+    VariableReference,
 )
+from pathcast.query.xquery.language import without_comments
+from pathcast.query.xquery.notation import text_of
+from pathcast.query.xquery.reader import parse
 
 _KEYWORDS: Final = re.compile(
     r"(?:[\s,(]|(?<=[\s)\]'\"])(?:for|let|where|and|stable|order|by|return|satisfies|then))*\Z"
@@ -60,6 +67,9 @@ _KEYWORDS: Final = re.compile(
 
 _COMPARED: Final = re.compile(r"\s*(?:[=<>]|!=|<=|>=|\b(?:eq|ne|lt|le|gt|ge))\Z")
 """The operator after the left side of a comparison."""
+
+
+_COMPARING: Final = ORDERS | EQUALITIES | {each for each in BinaryOperator if each.is_of_values}
 
 
 WORDS_MAX: Final = 60
@@ -91,7 +101,7 @@ def parts_of(query: str, namespaces: Namespaces, deliver: str) -> list[list[Part
     Args:
         query: The text.
         namespaces: Prefix -> namespace URI; the key "" is the default element namespace.
-        deliver: "fragment", "message" or "ids".
+        deliver: "fragment", "message", "ids" or "nodes".
 
     Returns:
         A list for each expression that can give a result; an empty one gives something of every
@@ -105,7 +115,7 @@ def parts_of(query: str, namespaces: Namespaces, deliver: str) -> list[list[Part
     text = without_comments(query)
     found = []
     for expr in _frame(program.body):
-        is_condition = deliver != "fragment" and expr is program.body
+        is_condition = deliver in ("message", "ids") and expr is program.body
         run = _Run(text, namespaces, is_condition=is_condition)
         run.add(expr)
         found.append(run.parts)
@@ -115,7 +125,7 @@ def parts_of(query: str, namespaces: Namespaces, deliver: str) -> list[list[Part
 def _frame(expr: Expr | Content) -> Iterator[Expr]:
     """The expressions of which each can give a result."""
     match expr:
-        case Element(content=content):
+        case ElementConstructor(content=content):
             for part in content:
                 yield from _frame(part)
         case Enclosed(expr=inner):
@@ -123,7 +133,7 @@ def _frame(expr: Expr | Content) -> Iterator[Expr]:
         case Sequence(items=items):
             for item in items:
                 yield from _frame(item)
-        case Literal() | Text():
+        case Literal() | Number() | Text():
             return
         case _:
             yield expr
@@ -139,9 +149,10 @@ class _Run:
         self._is_condition = is_condition
         self._clauses: list[For | Let] = []
         self._conditions: list[Expr] = []
-        self._values: dict[str, xpath.Expr | None] = {}
+        self._values: dict[str, Expr | None] = {}
         # Variables that are bound to a node each.
         self._nodes: set[str] = set()
+        self._items = 0
 
     def add(self, expr: Expr) -> None:
         """Adds the parts of an expression."""
@@ -158,13 +169,62 @@ class _Run:
                 for part in _conjuncts(condition):
                     self._check(part, "if ", then.offset)
                 self.add(then)
-            # What is asked of the rest is not told.
-            case SimpleMap(source=source) | Intersection(left=source):
-                self.add(source)
-            case Path() | Filter() | Union():
-                self._check(expr, "return " if self._clauses else "", None)
+            case SimpleMap(source=source, body=body):
+                name = self._bind_items(source, source)
+                try:
+                    inner = _at_item(body, name)
+                except _NotInXPathError:
+                    # What is asked of a position is not told.
+                    return
+                if _gives_nodes(inner):
+                    self._add_nodes(inner, body)
+                else:
+                    self.add(inner)
+            case _ if _gives_nodes(expr):
+                self._add_nodes(expr, expr)
             case _ if self._is_condition and not self._clauses:
                 self._check(expr, "", None)
+
+    def _add_nodes(self, expr: Expr, shown: Expr) -> None:
+        """Adds an expression that gives nodes, which may be written in another way."""
+        if isinstance(expr, Intersection):
+            self._intersect(expr, shown)
+        else:
+            keyword = "return " if self._clauses and expr is shown else ""
+            self._check(expr, keyword, None, shown)
+
+    def _bind_items(self, expr: Expr, shown: Expr) -> str:
+        """Binds a variable to each item of an expression; gives its name."""
+        match expr:
+            case SimpleMap(source=source, body=body):
+                name = self._bind_items(source, source)
+                try:
+                    expr, shown = _at_item(body, name), body
+                except _NotInXPathError:
+                    name = ""
+            case Intersection():
+                self._intersect(expr, shown)
+        self._items += 1
+        name = f"item.{self._items}"
+        self._clauses.append(For(name, None, expr))
+        value = self._xpath(expr)
+        if _gives_nodes(expr) and not isinstance(expr, Intersection):
+            self._add(self._words(shown, None), value)
+        self._values[name] = value
+        self._nodes.add(name)
+        return name
+
+    def _intersect(self, expr: Intersection, shown: Expr) -> None:
+        """`left intersect right` and `left except right`: each side, and then both."""
+        assert isinstance(shown, Intersection)
+        sides = [(shown.left, expr.left), (shown.right, expr.right)]
+        for written, side in sides[:1] if expr.is_except else sides:
+            self._check(side, "", None, written)
+        values = [(self._words(written, None), self._values_left(side)) for written, side in sides]
+        self._conditions.append(expr)
+        words = [told for told, _ in values]
+        operator = "except" if expr.is_except else "intersect"
+        self._add(f" {operator} ".join(words), None, tuple(values))
 
     def _bind(self, clause: For | Let, keyword: str, end: int) -> None:
         self._clauses.append(clause)
@@ -179,7 +239,9 @@ class _Run:
         if clause.position is not None:
             self._values[clause.position] = None
 
-    def _check(self, condition: Expr, keyword: str, end: int | None) -> None:
+    def _check(
+        self, condition: Expr, keyword: str, end: int | None, shown: Expr | None = None
+    ) -> None:
         if isinstance(condition, Quantified) and not condition.is_every:
             # Its bindings give more tuples; whether any are left is the same.
             inner = [*_conjuncts(condition.condition)]
@@ -194,23 +256,19 @@ class _Run:
         focus = None if end is None else self._focus(condition)
         found = self._xpath(condition, focus)
         nodes = None if focus is None else self._values[focus]
-        if focus is not None and found is not None and isinstance(nodes, xpath.LocationPath):
+        if focus is not None and found is not None and isinstance(nodes, LocationPath):
             # Those of its nodes that satisfy it.
             self._values[focus] = found = _satisfying(nodes, found)
-        self._add(keyword + self._words(condition, end), found, sides)
+        self._add(keyword + self._words(shown or condition, end), found, sides)
 
-    def _add(
-        self, words: str, found: xpath.Expr | None, sides: tuple[tuple[str, str], ...] = ()
-    ) -> None:
+    def _add(self, words: str, found: Expr | None, sides: tuple[tuple[str, str], ...] = ()) -> None:
         text = None if found is None else self._notation.expr(found)
         self.parts.append(Part(words, self._left(), text, sides))
 
-    def _xpath(self, expr: Expr, focus: str | None = None) -> xpath.Expr | None:
+    def _xpath(self, expr: Expr, focus: str | None = None) -> Expr | None:
         """An expression in XPath, if both languages mean the same by it."""
         try:
-            found: xpath.Expr = _substituted(
-                parse_xpath(text_of(Program(expr))), self._values, focus
-            )
+            found: Expr = _substituted(parse_xpath(text_of(Program(expr))), self._values, focus)
         except (PathcastError, _NotInXPathError):
             return None
         return found
@@ -221,20 +279,26 @@ class _Run:
         if len(names) != 1 or not names <= self._nodes:
             return None
         [name] = names
-        return name if isinstance(self._values[name], xpath.LocationPath) else None
+        return name if isinstance(self._values[name], LocationPath) else None
 
     def _sides(self, condition: Expr, end: int | None) -> Iterator[tuple[str, str]]:
-        if not isinstance(condition, Comparison) or not self._clauses:
+        if not isinstance(condition, BinaryExpr) or not self._clauses:
             return
-        left, right = condition.left, condition.right
+        if condition.operators[0] not in _COMPARING:
+            return
+        left, right = condition.operands
         for side, until in ((left, right.offset), (right, end)):
-            if not isinstance(side, Literal):
+            if not isinstance(side, Literal | Number):
                 words = _COMPARED.sub("", self._words(side, until))
-                item = "item"
-                each = For(item, None, side)
-                values = Flwor((each,), None, (), Call("string", (Variable(item),)))
-                clauses = tuple(self._clauses)
-                yield words, text_of(Program(Flwor(clauses, self._where(), (), values)))
+                yield words, self._values_left(side)
+
+    def _values_left(self, side: Expr) -> str:
+        """An XQuery that gives the values of an expression, of all that is left."""
+        item = "item"
+        each = (For(item, None, side),)
+        values = Flwor(each, None, (), FunctionCall("string", (VariableReference(item),)))
+        clauses = tuple(self._clauses)
+        return text_of(Program(Flwor(clauses, self._where(), (), values) if clauses else values))
 
     def _words(self, expr: Expr, end: int | None) -> str:
         """An expression as it is written, up to the next part."""
@@ -252,19 +316,57 @@ class _Run:
 
     def _where(self) -> Expr | None:
         conditions = tuple(self._conditions)
-        return And(conditions) if len(conditions) > 1 else next(iter(conditions), None)
+        if len(conditions) > 1:
+            return BinaryExpr((BinaryOperator.AND,) * (len(conditions) - 1), conditions)
+        return next(iter(conditions), None)
 
     def _left(self) -> str:
         where = self._where()
         if not self._clauses and where is not None:
             return text_of(Program(where))
-        one = Literal(1, LiteralKind.INTEGER)
+        one = Number(1, NumberKind.INTEGER)
         flwor = Flwor(tuple(self._clauses), where, (), one)
-        return text_of(Program(Call("exists", (flwor,))))
+        return text_of(Program(FunctionCall("exists", (flwor,))))
+
+
+def _gives_nodes(expr: Expr) -> bool:
+    """Whether an expression is one of nodes, as it is written."""
+    match expr:
+        case LocationPath() | PathExpr() | FilterExpr() | Intersection():
+            return True
+    return isinstance(expr, BinaryExpr) and expr.operators[0] is BinaryOperator.UNION
+
+
+def _at_item(part: Any, name: str) -> Any:
+    """A part of an expression with a variable for its context item.
+
+    Raises:
+        _NotInXPathError: It asks for the position of the item.
+    """
+    match part:
+        case ContextItem(offset=offset):
+            return VariableReference(name, offset)
+        case LocationPath(is_absolute=False, steps=steps, offset=offset):
+            return PathExpr(VariableReference(name, offset), steps, offset)
+        case FunctionCall(name="position" | "last" | "lang"):
+            raise _NotInXPathError
+        # What follows has items of its own.
+        case Step():
+            return part
+        case FilterExpr(primary=primary):
+            return replace(part, primary=_at_item(primary, name))
+        case SimpleMap(source=source):
+            return replace(part, source=_at_item(source, name))
+        case tuple():
+            return tuple(_at_item(each, name) for each in part)
+    if not is_dataclass(part) or isinstance(part, type):
+        return part
+    inner = {field.name: _at_item(getattr(part, field.name), name) for field in fields(part)}
+    return replace(part, **inner)
 
 
 def _conjuncts(expr: Expr) -> Iterator[Expr]:
-    if isinstance(expr, And):
+    if isinstance(expr, BinaryExpr) and expr.operators[0] is BinaryOperator.AND:
         for operand in expr.operands:
             yield from _conjuncts(operand)
     else:
@@ -273,7 +375,7 @@ def _conjuncts(expr: Expr) -> Iterator[Expr]:
 
 def _variables(expr: object) -> Iterator[str]:
     """The names of the variables in an expression."""
-    if isinstance(expr, Variable):
+    if isinstance(expr, VariableReference):
         yield expr.name
     elif isinstance(expr, tuple):
         for each in expr:
@@ -287,27 +389,30 @@ class _NotInXPathError(Exception):
     """XPath 1.0 does not say it, or says something else by it."""
 
 
-def _substituted(part: Any, values: Mapping[str, xpath.Expr | None], focus: str | None) -> Any:
+def _substituted(part: Any, values: Mapping[str, Expr | None], focus: str | None) -> Any:
     """A part of an XPath with variables replaced: the focus by the context node."""
     match part:
-        case xpath.VariableReference(name=name, offset=at) if name == focus:
-            itself = xpath.NodeTypeTest(xpath.NodeType.NODE, None, at)
-            return xpath.LocationPath(False, (xpath.Step(xpath.Axis.SELF, itself, (), at),), at)
-        case xpath.VariableReference(name=name):
+        case VariableReference(name=name, offset=at) if name == focus:
+            itself = KindTest(NodeKind.NODE, offset=at)
+            return LocationPath(False, (Step(Axis.SELF, itself, (), at),), at)
+        case VariableReference(name=name):
             value = values[name]
             if value is None:
                 raise _NotInXPathError
             return value
-        case xpath.PathExpr(start=start, steps=steps):
+        case PathExpr(start=start, steps=steps):
             steps = _substituted(steps, values, focus)
-            if isinstance(start, xpath.VariableReference) and start.name == focus:
-                return xpath.LocationPath(False, steps, part.offset)
+            if isinstance(start, VariableReference) and start.name == focus:
+                return LocationPath(False, steps, part.offset)
             start = _substituted(start, values, focus)
-            if isinstance(start, xpath.LocationPath):
+            if isinstance(start, LocationPath):
                 return replace(start, steps=start.steps + steps)
             return replace(part, start=start, steps=steps)
-        case xpath.Predicate():
-            focus = None
+        case Step(predicates=predicates):
+            return replace(part, predicates=_substituted(predicates, values, None))
+        case FilterExpr(primary=primary, predicates=predicates):
+            primary = _substituted(primary, values, focus)
+            return replace(part, primary=primary, predicates=_substituted(predicates, values, None))
         case tuple():
             return tuple(_substituted(each, values, focus) for each in part)
     if not is_dataclass(part) or isinstance(part, type):
@@ -315,16 +420,16 @@ def _substituted(part: Any, values: Mapping[str, xpath.Expr | None], focus: str 
     names = [field.name for field in fields(part)]
     inner = {name: _substituted(getattr(part, name), values, focus) for name in names}
     found = replace(part, **inner)
-    if isinstance(found, xpath.BinaryExpr):
+    if isinstance(found, BinaryExpr):
         _check_comparison(found)
     return found
 
 
-def _check_comparison(expr: xpath.BinaryExpr) -> None:
+def _check_comparison(expr: BinaryExpr) -> None:
     """XQuery orders texts, where XPath orders numbers only; and the two differ on booleans."""
     kinds = {kind_of(operand) for operand in expr.operands}
     operator = expr.operators[0]
-    if operator in (xpath.BinaryOperator.EQ, xpath.BinaryOperator.NE):
+    if operator in EQUALITIES:
         is_same = Kind.BOOLEAN not in kinds and kinds != {Kind.STRING, Kind.NUMBER}
     else:
         is_same = operator not in COMPARISONS or Kind.NUMBER in kinds
@@ -332,13 +437,12 @@ def _check_comparison(expr: xpath.BinaryExpr) -> None:
         raise _NotInXPathError
 
 
-def _satisfying(nodes: xpath.LocationPath, condition: xpath.Expr) -> xpath.Expr:
+def _satisfying(nodes: LocationPath, condition: Expr) -> Expr:
     """Filters nodes by a condition that is no position."""
     if kind_of(condition) is Kind.NUMBER:
-        condition = xpath.FunctionCall("boolean", (condition,), condition.offset)
-    predicate = xpath.Predicate(condition, condition.offset)
+        condition = FunctionCall("boolean", (condition,), condition.offset)
     if not nodes.steps:
-        return xpath.FilterExpr(nodes, (predicate,), nodes.offset)
+        return FilterExpr(nodes, (condition,), nodes.offset)
     *before, last = nodes.steps
-    last = replace(last, predicates=(*last.predicates, predicate))
+    last = replace(last, predicates=(*last.predicates, condition))
     return replace(nodes, steps=(*before, last))

@@ -12,8 +12,8 @@ Example:
                                ^
       the message is $msg
 
-Nothing is read here: the kernel gives tuples, of which this makes the classes of `syntax`, or a
-refusal, of which `refusals` makes an error.
+Nothing is read here: the kernel gives tuples, of which this makes the classes of
+`pathcast.query.syntax`, or a refusal, of which `refusals` makes an error.
 """
 
 from __future__ import annotations
@@ -24,21 +24,19 @@ from types import MappingProxyType
 from typing import Any, Final, TypeAlias
 
 from pathcast.boundary import native, native_errors
+from pathcast.query import syntax
 from pathcast.query.names import Namespaces, is_text
 from pathcast.query.reader import check_length
-from pathcast.query.xquery import syntax
-from pathcast.query.xquery.refusals import ProgramRefusal, error_of
-from pathcast.query.xquery.syntax import (
-    ArithmeticOperator,
+from pathcast.query.syntax import (
     Axis,
-    Comparator,
+    BinaryOperator,
+    ConstructedName,
     KindTest,
-    LiteralKind,
-    Name,
     NameTest,
     NodeKind,
     Program,
 )
+from pathcast.query.xquery.refusals import ProgramRefusal, error_of
 
 TEXT_BYTES_MAX: Final = 1056 * 1024
 """Bytes (UTF-8) of a FLWR subscription: 32 KiB, and 1 MiB for the values of its lists, which the
@@ -56,8 +54,8 @@ def parse(text: str, namespaces: Namespaces | None = None, deliver: str | None =
         text: XQuery 1.0, of the subset that docs/subscriptions.md describes.
         namespaces: Prefix -> namespace URI; the key "" is the default element namespace. The
             prolog may add to them and replace them.
-        deliver: "fragment", "message" or "ids", for the rules that depend on it; None for the
-            language alone.
+        deliver: "fragment", "message", "ids" or "nodes", for the rules that depend on it; None for
+            the language alone.
 
     Returns:
         The tree, with names resolved and offsets in characters.
@@ -89,73 +87,46 @@ def _encodable(uri: str) -> str:
 
 
 def _build(node: _Node) -> Any:
-    """A node of the tree; its last item is where it begins."""
-    return _BUILDERS[node[0]](*node[1:])
+    """A node of the tree: the kernel gives its kind, its fields, and where it begins."""
+    kind, *fields, offset = node
+    if kind in _OPERATORS:
+        operator, operands = _OPERATORS[kind], _all(fields[0])
+        return syntax.BinaryExpr((operator,) * (len(operands) - 1), operands, offset)
+    if (made := _MADE.get(kind)) is not None:
+        return made(*fields, offset)
+    found: type[Any] = getattr(syntax, _CLASSES.get(kind, kind))
+    return found(*map(_field, fields), offset)
+
+
+def _field(value: Any) -> Any:
+    """A field: a node begins with its kind, several nodes with the first of them."""
+    if not isinstance(value, tuple):
+        return value
+    return _build(value) if value and isinstance(value[0], str) else _all(value)
 
 
 def _all(nodes: tuple[_Node, ...]) -> tuple[Any, ...]:
     return tuple(map(_build, nodes))
 
 
-def _sequence(items: tuple[_Node, ...], offset: int) -> syntax.Sequence:
-    return syntax.Sequence(_all(items), offset)
-
-
-def _flwor(
-    clauses: tuple[_Node, ...],
-    where: _Node | None,
-    order: tuple[_Node, ...],
-    body: _Node,
-    offset: int,
-) -> syntax.Flwor:
-    condition = None if where is None else _build(where)
-    return syntax.Flwor(_all(clauses), condition, _all(order), _build(body), offset)
-
-
-def _for(variable: str, position: str | None, source: _Node, offset: int) -> syntax.For:
-    return syntax.For(variable, position, _build(source), offset)
-
-
-def _let(variable: str, value: _Node, offset: int) -> syntax.Let:
-    return syntax.Let(variable, _build(value), offset)
-
-
-def _order_key(key: _Node, is_descending: bool, is_greatest: bool, offset: int) -> syntax.OrderKey:
-    return syntax.OrderKey(_build(key), is_descending, is_greatest, offset)
-
-
-def _quantified(
-    is_every: bool, bindings: tuple[_Node, ...], condition: _Node, offset: int
-) -> syntax.Quantified:
-    return syntax.Quantified(is_every, _all(bindings), _build(condition), offset)
-
-
-def _if(condition: _Node, then: _Node, otherwise: _Node, offset: int) -> syntax.If:
-    return syntax.If(_build(condition), _build(then), _build(otherwise), offset)
-
-
 def _comparison(
     operator: str, is_value: bool, left: _Node, right: _Node, offset: int
-) -> syntax.Comparison:
-    return syntax.Comparison(Comparator(operator), is_value, _build(left), _build(right), offset)
+) -> syntax.BinaryExpr:
+    found = BinaryOperator(operator)
+    written = BinaryOperator[f"VALUE_{found.name}"] if is_value else found
+    return syntax.BinaryExpr((written,), _all((left, right)), offset)
 
 
-def _arithmetic(operator: str, left: _Node, right: _Node, offset: int) -> syntax.Arithmetic:
-    return syntax.Arithmetic(ArithmeticOperator(operator), _build(left), _build(right), offset)
+def _arithmetic(operator: str, left: _Node, right: _Node, offset: int) -> syntax.BinaryExpr:
+    return syntax.BinaryExpr((BinaryOperator(operator),), _all((left, right)), offset)
 
 
-def _instance_of(
-    operand: _Node, item: _Node | str, occurrence: str, offset: int
-) -> syntax.InstanceOf:
-    wanted = item if isinstance(item, str) else _build(item)
-    return syntax.InstanceOf(_build(operand), wanted, occurrence, offset)
-
-
-def _path(start: str | _Node, steps: tuple[_Node, ...], offset: int) -> syntax.Path:
+def _path(
+    start: str | _Node, steps: tuple[_Node, ...], offset: int
+) -> syntax.LocationPath | syntax.PathExpr:
     if isinstance(start, tuple):
-        return syntax.Path(_build(start), _all(steps), offset)
-    begin = syntax.Root(offset) if start == "root" else syntax.Context(offset)
-    return syntax.Path(begin, _all(steps), offset)
+        return syntax.PathExpr(_build(start), _all(steps), offset)
+    return syntax.LocationPath(start == "root", _all(steps), offset)
 
 
 def _step(axis: str, test: _Node, predicates: tuple[_Node, ...], offset: int) -> syntax.Step:
@@ -164,16 +135,10 @@ def _step(axis: str, test: _Node, predicates: tuple[_Node, ...], offset: int) ->
     return syntax.Step(Axis(axis), found, _all(predicates), offset)
 
 
-def _filter(primary: _Node, predicates: tuple[_Node, ...], offset: int) -> syntax.Filter:
-    return syntax.Filter(_build(primary), _all(predicates), offset)
-
-
-def _literal(value: str | float, kind: str, offset: int) -> syntax.Literal:
-    return syntax.Literal(value, LiteralKind(kind), offset)
-
-
-def _call(function: str, arguments: tuple[_Node, ...], offset: int) -> syntax.Call:
-    return syntax.Call(function, _all(arguments), offset)
+def _literal(value: str | float, kind: str, offset: int) -> syntax.Literal | syntax.Number:
+    if isinstance(value, str):
+        return syntax.Literal(value, offset)
+    return syntax.Number(value, syntax.NumberKind(kind), offset)
 
 
 def _element(
@@ -182,51 +147,40 @@ def _element(
     namespaces: tuple[tuple[str, str], ...],
     content: tuple[_Node, ...],
     offset: int,
-) -> syntax.Element:
-    return syntax.Element(Name(*name), _all(attributes), namespaces, _all(content), offset)
+) -> syntax.ElementConstructor:
+    named, given = ConstructedName(*name), _all(attributes)
+    return syntax.ElementConstructor(named, given, namespaces, _all(content), offset)
 
 
-def _attribute(name: _Node, parts: tuple[_Node, ...], offset: int) -> syntax.Attribute:
-    return syntax.Attribute(Name(*name), _all(parts), offset)
+def _attribute(name: _Node, parts: tuple[_Node, ...], offset: int) -> syntax.AttributeConstructor:
+    return syntax.AttributeConstructor(ConstructedName(*name), _all(parts), offset)
 
 
-_BUILDERS: Final[Mapping[str, Callable[..., Any]]] = MappingProxyType(
+_OPERATORS: Final = MappingProxyType(
+    {"Or": BinaryOperator.OR, "And": BinaryOperator.AND, "Union": BinaryOperator.UNION}
+)
+"""Kinds of nodes that are operators between operands."""
+
+_CLASSES: Final = MappingProxyType(
     {
-        "Sequence": _sequence,
-        "Flwor": _flwor,
-        "For": _for,
-        "Let": _let,
-        "OrderKey": _order_key,
-        "Quantified": _quantified,
-        "If": _if,
-        "Or": lambda operands, offset: syntax.Or(_all(operands), offset),
-        "And": lambda operands, offset: syntax.And(_all(operands), offset),
-        "Union": lambda operands, offset: syntax.Union(_all(operands), offset),
-        "Comparison": _comparison,
-        "Arithmetic": _arithmetic,
-        "Negation": lambda operand, offset: syntax.Negation(_build(operand), offset),
-        "Cast": lambda to, operand, offset: syntax.Cast(to, _build(operand), offset),
-        "Castable": lambda to, is_optional, operand, offset: syntax.Castable(
-            to, is_optional, _build(operand), offset
-        ),
-        "InstanceOf": _instance_of,
-        "Range": lambda first, last, offset: syntax.Range(_build(first), _build(last), offset),
-        "SimpleMap": lambda source, body, offset: syntax.SimpleMap(
-            _build(source), _build(body), offset
-        ),
-        "Intersection": lambda is_except, left, right, offset: syntax.Intersection(
-            is_except, _build(left), _build(right), offset
-        ),
-        "Path": _path,
-        "Step": _step,
-        "Filter": _filter,
-        "Variable": syntax.Variable,
-        "Literal": _literal,
-        "Call": _call,
-        "ContextItem": syntax.ContextItem,
-        "Element": _element,
-        "Attribute": _attribute,
-        "Text": syntax.Text,
-        "Enclosed": lambda expr, offset: syntax.Enclosed(_build(expr), offset),
+        "Call": "FunctionCall",
+        "Filter": "FilterExpr",
+        "Range": "RangeExpr",
+        "Variable": "VariableReference",
     }
 )
+"""Kinds of nodes whose class has another name."""
+
+_MADE: Final[Mapping[str, Callable[..., Any]]] = MappingProxyType(
+    {
+        "Comparison": _comparison,
+        "Arithmetic": _arithmetic,
+        "Negation": lambda operand, offset: syntax.UnaryExpr(1, _build(operand), offset),
+        "Path": _path,
+        "Step": _step,
+        "Literal": _literal,
+        "Element": _element,
+        "Attribute": _attribute,
+    }
+)
+"""Kinds of nodes of which not all fields are taken as they are."""

@@ -20,14 +20,13 @@ from typing import Final, NamedTuple, TypeAlias
 
 from pathcast.errors import Param, QuerySyntaxError, UnsupportedQueryError
 from pathcast.query import suggestions
-from pathcast.query.refused_functions import for_refused, for_text_of, for_type
-from pathcast.query.syntax import Axis
-from pathcast.query.xquery.functions import (
+from pathcast.query.functions import (
     REFUSED_ARGUMENTS,
     argument_counts,
     arguments_expected,
 )
-from pathcast.query.xquery.syntax import NodeKind
+from pathcast.query.refused_functions import for_refused, for_text_of, for_type
+from pathcast.query.syntax import Axis, NodeKind
 
 MESSAGE_VARIABLE: Final = "msg"
 """The message, as papers write it."""
@@ -126,7 +125,10 @@ EXPECTED: Final[Mapping[str, tuple[str, str | None]]] = MappingProxyType(
         "ExpectedWord": ("{0} {1}", None),
         "ExpectedSymbol": ("{0} {1}", None),
         "ExpectedAfterVariable": ("{0} after ${1}", None),
-        "ExpectedDeclaration": ("namespace or default element namespace", None),
+        "ExpectedDeclaration": (
+            "namespace, default element namespace, function or variable",
+            None,
+        ),
         "ExpectedPrefix": ("a prefix", None),
         "ExpectedUri": ("a namespace URI in quotes", None),
         "ExpectedVariable": ("a variable", None),
@@ -158,6 +160,17 @@ _OPERATORS: Final = MappingProxyType(
         "=>": "a computed function after =>",
     }
 )
+_COMPUTED: Final = MappingProxyType(
+    {
+        "attribute": 'put it first into element name {...}, or into a tag: name="{...}"',
+        "text": "put it into element name {...}, or write string(...)",
+        "document": "write its content by itself",
+        "comment": "a result has the comments of the message alone",
+        "processing-instruction": "a result has the instructions of the message alone",
+        "namespace": 'declare it in a tag: xmlns:p="..."',
+    }
+)
+"""The word of a constructor that there is not -> what to write."""
 _CLAUSES: Final = MappingProxyType(
     {
         "group": Sentence("group by"),
@@ -230,9 +243,15 @@ def _prefix_not_bound(text: str, offset: int, details: _Details) -> Sentence:
     )
 
 
-def _named_constructor(text: str, offset: int, details: _Details) -> Sentence:
+def _computed_constructor(text: str, offset: int, details: _Details) -> Sentence:
     word = _words(details)[0]
-    return Sentence(word if word == "validate" else f"a computed {word} constructor")
+    return Sentence(f"a computed {word} constructor", _COMPUTED[word])
+
+
+def _declared_arguments(text: str, offset: int, details: _Details) -> Sentence:
+    function, takes, given = details
+    noun = "argument" if takes == "1" else "arguments"
+    return Sentence(f"{function}() takes {takes} {noun}, {given} given")
 
 
 def _clause(text: str, offset: int, details: _Details) -> Sentence:
@@ -278,6 +297,10 @@ def _quoted(told: str, suggestion: str | None = None) -> Callable[[str, int, _De
         return Sentence(f"'{shown}' {told}", suggestion)
 
     return tell
+
+
+def _picture_part(text: str, offset: int, details: _Details) -> Sentence:
+    return Sentence(f"[{_escaped(_words(details)[0][:_SHOWN_MAX])}] in a picture")
 
 
 def _function(text: str, offset: int, details: _Details) -> Sentence:
@@ -336,6 +359,18 @@ SENTENCES: Final[Mapping[str, Sentence | Callable[[str, int, _Details], Sentence
             "NoEncoding": Sentence("this cannot be the name of an encoding"),
             "PrologDeclaration": Sentence("{0} in the prolog"),
             "Declaration": Sentence("declare {0}"),
+            "LateDeclaration": Sentence("namespaces are declared before functions and variables"),
+            "External": Sentence("an external {0}", "write its value"),
+            "ReservedFunction": Sentence(
+                "this name is none that a function may be given", "write the prefix local: local:f"
+            ),
+            "FunctionTwice": Sentence("the function {0}() of {1} parameters is declared twice"),
+            "VariableTwice": Sentence("${0} is declared twice"),
+            "ParameterTwice": Sentence("the parameter ${0} is there twice"),
+            "Recursion": Sentence(
+                "a recursive {0}", "a call is replaced by the function, which has to end"
+            ),
+            "DeclaredArguments": _declared_arguments,
             "XmlReserved": Sentence("xml and xmlns are reserved"),
             "XmlnsReserved": Sentence("the prefix xmlns is reserved"),
             "NamespaceReserved": Sentence("the namespace {0} is reserved"),
@@ -349,9 +384,9 @@ SENTENCES: Final[Mapping[str, Sentence | Callable[[str, int, _Details], Sentence
             "UriWithSurrogate": Sentence("a namespace URI with a lone surrogate"),
             "Window": Sentence("a window clause"),
             "Construct": Sentence("{0}"),
-            "NamedConstructor": _named_constructor,
-            "ComputedConstructor": Sentence(
-                "a computed {0} constructor", "write the tags: <name>{...}</name>"
+            "ComputedConstructor": _computed_constructor,
+            "ComputedName": Sentence(
+                "a computed name of an {0}", "write the name, and one constructor for each name"
             ),
             "Block": Sentence("{0} {{}}"),
             "FoundBeforeBrace": Sentence("found {0} before a brace"),
@@ -408,6 +443,15 @@ SENTENCES: Final[Mapping[str, Sentence | Callable[[str, int, _Details], Sentence
             "ComputedCollation": Sentence(
                 "a computed collation in {0}()", "write its URI as a literal"
             ),
+            "CaseBlind": Sentence(
+                "the case-blind collation in {0}()", "cut the text in lower case"
+            ),
+            "ComputedPicture": Sentence("a computed picture in {0}()", "write it as a literal"),
+            "NumberPicture": _quoted("is no picture of numbers"),
+            "NumberExponent": Sentence("an exponent in a picture"),
+            "MomentPicture": _quoted("is no picture of dates or times"),
+            "MomentPart": Sentence("xs:{1} has no [{0}]"),
+            "PicturePart": _picture_part,
             "CommentConstructor": Sentence("a comment constructor", "use (: ... :) for comments"),
             "InstructionConstructor": Sentence("a processing instruction constructor"),
             "OpenValue": Sentence("the value that begins here does not end"),
@@ -434,6 +478,11 @@ SENTENCES: Final[Mapping[str, Sentence | Callable[[str, int, _Details], Sentence
                 "fragments of a boolean",
                 "for a result of its own, write if (...) then <hit/> else (), or string(...)",
                 {"found": "boolean"},
+            ),
+            "NoNodeResult": Sentence(
+                "the place of what may be no node of the message",
+                "give the nodes as they are, without a constructor, or deliver something else",
+                {"found": "other items than nodes of the message"},
             ),
             "SeveralValues": Sentence(
                 "several values, as this gives whatever the message, are neither true nor false",

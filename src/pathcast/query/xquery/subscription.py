@@ -25,10 +25,10 @@ from pathcast.query.compiled import CostClass, Reason, compile_query
 from pathcast.query.names import Namespaces
 from pathcast.query.reader import read_query
 from pathcast.query.static import Kind, kind_of
+from pathcast.query.syntax import Program
 from pathcast.query.xquery.language import is_xquery, without_comments
 from pathcast.query.xquery.paper import PaperQuery, paper_form
 from pathcast.query.xquery.reader import parse
-from pathcast.query.xquery.syntax import Program
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,8 +84,9 @@ def compile_subscription(
     Args:
         text: An XPath 1.0 expression or an XQuery FLWR expression.
         namespaces: Prefix -> namespace URI; the key "" is the default element namespace.
-        deliver: "fragment", "message" or "ids". With "fragment", an XPath must select nodes, and no
-            result of XQuery is a boolean; otherwise the effective boolean value decides.
+        deliver: "fragment", "message", "ids" or "nodes". With "fragment", an XPath must select
+            nodes, and no result of XQuery is a boolean; with "nodes", both give nodes of the
+            message only; otherwise the effective boolean value decides.
         language: "xpath1" or "xquery"; None leaves it to the text.
 
     Returns:
@@ -157,15 +158,15 @@ def _check_xpath(text: str, namespaces: Namespaces, deliver: str) -> None:
     """Refuses a bare XPath that cannot be used."""
     plain = without_comments(text)
     compile_query(plain, namespaces)
-    if deliver == "fragment":
+    if deliver in ("fragment", "nodes"):
         kind = kind_of(read_query(plain, namespaces))
         if kind is not Kind.NODE_SET:
             found = kind.value.removeprefix("a ")
             raise UnsupportedQueryError(
-                "subscription.fragment",
+                f"subscription.{deliver}",
                 query=text,
                 offset=0,
-                found=found,
-                construct=f"fragments of {kind.value}",
+                found=found if deliver == "fragment" else kind.value,
+                construct=f"{'fragments' if deliver == 'fragment' else 'places'} of {kind.value}",
                 reason=f"the expression gives {kind.value}",
             )

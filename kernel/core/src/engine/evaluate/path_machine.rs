@@ -75,6 +75,9 @@ pub(crate) type Ask<'f, M, E> = &'f mut dyn FnMut(&mut M, Node) -> Result<bool, 
 /// An evaluator whose expressions have location paths; `'a` is the life of message and expression, `E` says why an
 /// evaluation ends early.
 pub(crate) trait PathMachine<'a, E: From<OverBudget>>: Sized {
+    /// Where a path begins.
+    type Start: Copy;
+
     /// The message.
     fn document(&self) -> Document<'a>;
 
@@ -87,6 +90,12 @@ pub(crate) trait PathMachine<'a, E: From<OverBudget>>: Sized {
     fn path_state(&mut self) -> &mut PathState;
 
     fn budget(&mut self) -> &mut Budget;
+
+    /// The node that a path begins at, if it begins at one and that is known without looking.
+    fn start_node(&self, start: Self::Start) -> Option<Node>;
+
+    /// The nodes that any other path begins at, in document order.
+    fn start_nodes(&mut self, start: Self::Start) -> Result<Vec<Node>, E>;
 
     /// Whether a predicate holds.
     fn predicate_holds(&mut self, predicate: ExprId, context: Context) -> Result<bool, E>;
@@ -111,6 +120,85 @@ pub(crate) trait PathMachine<'a, E: From<OverBudget>>: Sized {
     fn test(&mut self, step: &Step) -> Test<'a> {
         let known = self.path_state().known(step);
         Test::new(self.texts(), step, known)
+    }
+
+    fn start(&mut self, start: Self::Start) -> Result<Vec<Node>, E> {
+        let Some(node) = self.start_node(start) else { return self.start_nodes(start) };
+        let mut set = self.take_list();
+        set.push(node);
+        Ok(set)
+    }
+
+    /// The nodes of a path, in document order.
+    fn path_nodes(&mut self, start: Self::Start, steps: &'a [Step]) -> Result<Vec<Node>, E> {
+        let set = self.start(start)?;
+        self.steps(set, steps)
+    }
+
+    /// Asks the nodes of a path, in no particular order, until one says yes; its last step ends there.
+    fn search_path(
+        &mut self,
+        start: Self::Start,
+        steps: &'a [Step],
+        ask: Ask<'_, Self, E>,
+    ) -> Result<bool, E> {
+        let Some((last, before)) = steps.split_last().filter(|(last, _)| !last.is_positional)
+        else {
+            let nodes = self.path_nodes(start, steps)?;
+            return self.search_list(nodes, ask);
+        };
+        if let (Some(node), []) = (self.start_node(start), before) {
+            return self.search_from_one(node, last, ask);
+        }
+        let set = self.path_nodes(start, before)?;
+        let is_found = self.search_step(&set, last, ask)?;
+        self.give_list(set);
+        Ok(is_found)
+    }
+
+    /// One step from one node, without a list.
+    fn search_from_one(
+        &mut self,
+        node: Node,
+        step: &'a Step,
+        ask: Ask<'_, Self, E>,
+    ) -> Result<bool, E> {
+        let is_itself =
+            step.axis == Axis::Itself && step.test == NodeTest::Node && step.predicates.is_empty();
+        if is_itself {
+            self.charge(1)?;
+            return ask(self, node);
+        }
+        self.search_step(&[node], step, ask)
+    }
+
+    /// The first node of a path in document order.
+    fn first_of_path(&mut self, start: Self::Start, steps: &'a [Step]) -> Result<Option<Node>, E> {
+        let Some((last, before)) = steps.split_last().filter(|(last, _)| !last.is_positional)
+        else {
+            let nodes = self.path_nodes(start, steps)?;
+            let first = nodes.first().copied();
+            self.give_list(nodes);
+            return Ok(first);
+        };
+        if let (Some(node), []) = (self.start_node(start), before) {
+            return self.first_of_step(&[node], last);
+        }
+        let set = self.path_nodes(start, before)?;
+        let first = self.first_of_step(&set, last)?;
+        self.give_list(set);
+        Ok(first)
+    }
+
+    fn first_of_step(&mut self, set: &[Node], step: &'a Step) -> Result<Option<Node>, E> {
+        // From one node, the axis has the order of the document; from several, it may not.
+        let is_enough = !step.axis.is_reverse() && set.len() == 1;
+        let mut first: Option<Node> = None;
+        self.search_step(set, step, &mut |_, node| {
+            first = Some(first.map_or(node, |first| first.min(node)));
+            Ok(is_enough)
+        })?;
+        Ok(first)
     }
 
     /// All steps, from a set.

@@ -14,7 +14,7 @@ use crate::engine::programs::Results;
 use crate::xml::names::{NameTable, hash_name};
 use crate::xml::serializer;
 use crate::xml::serializer::{
-    Limit, Namespaces, Put, TooLong, Writer, write_attribute_value, write_text,
+    Limit, Namespaces, TooLong, Writer, write_attribute_value, write_text,
 };
 use crate::xml::tree::{Message, NodeRef};
 use hashbrown::HashMap;
@@ -64,11 +64,6 @@ impl Factory {
             let is_like = found.list(first) == found.list(list);
             self.first_like.push(if is_like { first } else { list });
         }
-    }
-
-    /// What is put down of nodes from here on.
-    pub(crate) fn put(&mut self, put: Put) {
-        self.scratch.put = put;
     }
 
     /// The first list with the same BoundNodes.
@@ -133,6 +128,17 @@ pub(crate) fn is_delivered(source: &Source<'_>, template: &Template, bound: &[u3
                 is_some
             })
         })
+}
+
+/// The nodes that a template without a frame and a constructor gives for a list.
+pub(crate) fn returned(source: &Source<'_>, template: &Template, bound: &[u32]) -> Vec<NodeRef> {
+    let mut nodes = Vec::with_capacity(bound.len());
+    for &bound in bound {
+        for target in template.targets() {
+            each_node(source, target, bound, |node| nodes.push(node));
+        }
+    }
+    nodes
 }
 
 struct Press<'f, 'm> {

@@ -38,8 +38,8 @@ pub(crate) fn plan_of(program: &Program, deliver: Deliver) -> Option<PlanSpec> {
 
 /// The plan of a program whose text is a bare XPath that selects elements, each of which is a result.
 /// XPath 1.0 orders strings as numbers and reads numbers otherwise: only equal strings are meant.
-pub(crate) fn plan_of_path(program: &Program) -> Option<PlanSpec> {
-    let reader = Reader { program, deliver: Deliver::Fragment };
+pub(crate) fn plan_of_path(program: &Program, deliver: Deliver) -> Option<PlanSpec> {
+    let reader = Reader { program, deliver };
     let (binding, conditions) = reader.binding(program.body())?;
     let is_same_in_both =
         |ask: &Ask| matches!(ask, Ask::Exists | Ask::Text(Comparison::Eq | Comparison::Ne, _));
@@ -49,8 +49,7 @@ pub(crate) fn plan_of_path(program: &Program) -> Option<PlanSpec> {
     let target = TargetSpec { path: vec![], leaf: Leaf::Element };
     let outer = Namespaces::default();
     let parts = vec![PartSpec::Hole { target, form: Form::Copy, outer }];
-    let template =
-        TemplateSpec { frame: None, parts, is_constructor: false, deliver: Deliver::Fragment };
+    let template = TemplateSpec { frame: None, parts, is_constructor: false, deliver };
     Some(PlanSpec { binding, conditions, template })
 }
 
@@ -127,6 +126,9 @@ impl Reader<'_> {
         }
         let mut parts = Parts { parts: vec![], is_open: false };
         let is_constructor = self.returned(body, variable, scope, frame.is_some(), &mut parts)?;
+        if self.deliver == Deliver::Nodes && (is_constructor || frame.is_some()) {
+            return None;
+        }
         let template =
             TemplateSpec { frame, parts: parts.parts, is_constructor, deliver: self.deliver };
         Some(PlanSpec { binding, conditions, template })

@@ -9,6 +9,7 @@ use super::frozen::FrozenPlans;
 use super::shared::Slots;
 use crate::engine::paths::PathId;
 use crate::language::query::ast::Step;
+use crate::language::xquery::Delivered;
 use crate::xml::serializer::Namespaces;
 use hashbrown::{DefaultHashBuilder, HashMap};
 use std::sync::Arc;
@@ -113,11 +114,28 @@ pub enum Deliver {
     Message,
     /// That there is something, and no more.
     Ids,
+    /// The places of the results, which are nodes of the message.
+    Nodes,
 }
 
 impl Deliver {
     /// All of them, by number.
-    pub(crate) const ALL: [Deliver; 3] = [Deliver::Fragment, Deliver::Message, Deliver::Ids];
+    pub(crate) const ALL: [Deliver; 4] =
+        [Deliver::Fragment, Deliver::Message, Deliver::Ids, Deliver::Nodes];
+
+    /// Whether all that is asked of a query is whether it holds.
+    pub fn is_condition(self) -> bool {
+        matches!(self, Deliver::Message | Deliver::Ids)
+    }
+
+    /// What a result is, for the static rules of programs.
+    pub fn delivered(self) -> Delivered {
+        match self {
+            Deliver::Fragment => Delivered::Results,
+            Deliver::Message | Deliver::Ids => Delivered::Condition,
+            Deliver::Nodes => Delivered::Nodes,
+        }
+    }
 }
 
 /// A hole's return path; none is the BoundNode itself.
@@ -177,7 +195,7 @@ impl Kind {
 
     /// That of a template, by whether it is a constructor and has a frame.
     pub(super) fn new(deliver: Deliver, is_constructor: bool, has_frame: bool) -> Kind {
-        let may_be_empty = !is_constructor && (has_frame || deliver != Deliver::Fragment);
+        let may_be_empty = !is_constructor && (has_frame || deliver.is_condition());
         Kind { deliver, may_be_empty }
     }
 }

@@ -47,6 +47,7 @@ impl<'r> Evaluator<'r, '_> {
                 Some(sign) => sign,
                 None => return Ok(()),
             },
+            DeepEqual => Item::Boolean(self.are_deep_equal(arguments)?),
             Matches | Replace | Tokenize => return self.of_pattern(id, function, arguments[0]),
             Lang => self.lang(arguments[0])?,
             StringLength => {
@@ -66,6 +67,10 @@ impl<'r> Evaluator<'r, '_> {
                 let number = self.first_number(arguments[0])?;
                 Item::double(number.map_or(f64::NAN, |number| number.value()))
             }
+            Round if arguments.len() > 1 => match self.rounded_up(arguments)? {
+                Some(item) => item,
+                None => return Ok(()),
+            },
             Floor | Ceiling | Round | Abs => {
                 let Some(number) = self.first_number(arguments[0])? else {
                     return Ok(());
@@ -84,9 +89,26 @@ impl<'r> Evaluator<'r, '_> {
             StringToCodepoints => return self.codepoints(arguments[0]),
             CodepointsToString => self.text_of_codepoints(arguments[0])?,
             EncodeForUri => self.encoded(arguments[0])?,
-            CurrentDate | CurrentDateTime | CurrentTime | ImplicitTimezone | DateTime
-            | RoundHalfToEven => {
+            CurrentDate
+            | CurrentDateTime
+            | CurrentTime
+            | ImplicitTimezone
+            | DateTime
+            | RoundHalfToEven
+            | FormatNumber
+            | FormatDate
+            | FormatDateTime
+            | FormatTime
+            | AdjustDateToTimezone
+            | AdjustDateTimeToTimezone
+            | AdjustTimeToTimezone => {
                 let found = match function {
+                    FormatNumber | FormatDate | FormatDateTime | FormatTime => {
+                        self.pictured(id, function, arguments[0])?
+                    }
+                    AdjustDateToTimezone | AdjustDateTimeToTimezone | AdjustTimeToTimezone => {
+                        self.adjusted(function, arguments)?
+                    }
                     CurrentDate => self.current(Type::Date),
                     CurrentDateTime => self.current(Type::DateTime),
                     CurrentTime => self.current(Type::Time),
@@ -105,7 +127,7 @@ impl<'r> Evaluator<'r, '_> {
                 None => return Ok(()),
             },
             Data | DistinctValues | Min | Max | Id => {
-                return self.of_sequence(function, arguments[0]);
+                return self.of_sequence(function, arguments);
             }
             // The others give a part of a date, a time or a duration.
             _ => {
@@ -349,18 +371,20 @@ impl<'r> Evaluator<'r, '_> {
     }
 
     /// Functions of all items of an argument that put any number on the stack.
-    fn of_sequence(&mut self, function: Function, argument: ExprId) -> Run<()> {
+    fn of_sequence(&mut self, function: Function, arguments: &[ExprId]) -> Run<()> {
         let mark = self.state.stack.len();
-        self.eval(argument)?;
+        // The one collation that is left is the case-blind one.
+        let is_case_blind = arguments.len() > 1;
+        self.eval(arguments[0])?;
         self.budget.charge((self.state.stack.len() - mark) as u64)?;
         self.atomise_stack(mark)?;
         match function {
             Function::Min | Function::Max if self.state.stack.len() > mark => {
-                let found = self.extreme(mark, function == Function::Max)?;
+                let found = self.extreme(mark, function == Function::Max, is_case_blind)?;
                 self.state.stack.truncate(mark);
                 self.push(found);
             }
-            Function::DistinctValues => self.make_distinct(mark)?,
+            Function::DistinctValues => self.make_distinct(mark, is_case_blind)?,
             Function::Id => self.make_elements_with_ids(mark)?,
             _ => {}
         }

@@ -15,6 +15,7 @@ use crate::language::numbers::{trim_blanks, untyped_number};
 use crate::language::types::Type;
 use crate::language::xquery::syntax::{Expr, ExprId, Number, ValueSet};
 use hashbrown::HashSet;
+use std::borrow::Cow;
 use std::hash::RandomState;
 
 /// Pairs up to which texts are compared pair by pair.
@@ -349,7 +350,7 @@ impl Evaluator<'_, '_> {
     ///
     /// Untyped values are numbers. If all others are strings, or booleans, or dates and times of one type, they
     /// compare as such; any other mixture is numbers. NaN is both least and greatest.
-    pub(crate) fn extreme(&mut self, mark: usize, is_max: bool) -> Run<Item> {
+    pub(crate) fn extreme(&mut self, mark: usize, is_max: bool, is_case_blind: bool) -> Run<Item> {
         let items = &self.state.stack[mark..];
         let are_strings = items.iter().all(|item| matches!(item, Item::String(_)));
         let are_booleans = items.iter().all(|item| matches!(item, Item::Boolean(_)));
@@ -365,7 +366,16 @@ impl Evaluator<'_, '_> {
         for index in mark + 1..self.state.stack.len() {
             self.budget.charge(1)?;
             let item = self.state.stack[index];
-            if self.pair(operator, item, found)? {
+            let is_beyond = match (item, found) {
+                (Item::String(one), Item::String(other)) if is_case_blind => {
+                    self.budget.charge_text(one.len().min(other.len()))?;
+                    let [one, other] =
+                        [one, other].map(|text| self.bytes(text).to_ascii_lowercase());
+                    operator.holds_text(&one, &other)
+                }
+                _ => self.pair(operator, item, found)?,
+            };
+            if is_beyond {
                 found = item;
             }
         }
@@ -390,10 +400,10 @@ impl Evaluator<'_, '_> {
 
     /// Leaves of equal values on the stack the first. Values of types that do not compare are
     /// distinct; NaN is equal to itself.
-    pub(crate) fn make_distinct(&mut self, mark: usize) -> Run<()> {
+    pub(crate) fn make_distinct(&mut self, mark: usize, is_case_blind: bool) -> Run<()> {
         #[derive(PartialEq, Eq, Hash)]
         enum Key<'k> {
-            Text(&'k [u8]),
+            Text(Cow<'k, [u8]>),
             Boolean(bool),
             /// Bits of a double that no integer is.
             Double(u64),
@@ -411,7 +421,10 @@ impl Evaluator<'_, '_> {
         let mut kept = Vec::new();
         for &item in &self.state.stack[mark..] {
             let key = match item {
-                Item::String(text) | Item::Untyped(text) => Key::Text(self.bytes(text)),
+                Item::String(text) | Item::Untyped(text) => Key::Text(match is_case_blind {
+                    true => Cow::Owned(self.bytes(text).to_ascii_lowercase()),
+                    false => Cow::Borrowed(self.bytes(text)),
+                }),
                 Item::Boolean(value) => Key::Boolean(value),
                 Item::Number(number) => match whole(number) {
                     Some(value) => Key::Integer(value),

@@ -12,10 +12,12 @@
 mod call;
 mod cast;
 mod compare;
+mod deep_equal;
 mod eval;
 mod nodes;
 mod numbers;
 mod order;
+mod pictures;
 mod run;
 mod sequences;
 mod session;

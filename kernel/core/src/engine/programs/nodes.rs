@@ -15,6 +15,8 @@ use crate::language::xquery::syntax::{Expr, ExprId, Start};
 type Ask<'f, 'r, 'w> = path_machine::Ask<'f, Evaluator<'r, 'w>, RunError>;
 
 impl<'r> PathMachine<'r, RunError> for Evaluator<'r, '_> {
+    type Start = Start;
+
     fn document(&self) -> Document<'r> {
         self.document
     }
@@ -33,6 +35,31 @@ impl<'r> PathMachine<'r, RunError> for Evaluator<'r, '_> {
 
     fn budget(&mut self) -> &mut Budget {
         &mut self.budget
+    }
+
+    fn start_node(&self, start: Start) -> Option<Node> {
+        match start {
+            Start::Root => Some(Node::ROOT),
+            Start::Context => match self.focus {
+                None => Some(Node::ROOT),
+                Some(Focus { item: Item::Node(node), .. }) => Some(node),
+                Some(_) => None,
+            },
+            Start::Expr(id) => match self.program.expr(id) {
+                Expr::Variable(slot) => match self.state.slots[slot as usize] {
+                    Slot::Item(Item::Node(node)) => Some(node),
+                    _ => None,
+                },
+                _ => None,
+            },
+        }
+    }
+
+    fn start_nodes(&mut self, start: Start) -> Run<Vec<Node>> {
+        match start {
+            Start::Expr(id) => self.nodes(id),
+            Start::Root | Start::Context => Ok(self.take_list()),
+        }
     }
 
     fn predicate_holds(&mut self, predicate: ExprId, context: Context) -> Run<bool> {
@@ -68,10 +95,7 @@ impl<'r, 'w> Evaluator<'r, 'w> {
 
     fn computed_nodes(&mut self, id: ExprId) -> Run<Vec<Node>> {
         match self.program.expr(id) {
-            Expr::Path { start, steps } => {
-                let set = self.start(start)?;
-                self.steps(set, self.program.steps(steps))
-            }
+            Expr::Path { start, steps } => self.path_nodes(start, self.program.steps(steps)),
             Expr::Union(list) => {
                 let mut all = self.take_list();
                 for &operand in self.program.list(list) {
@@ -106,37 +130,6 @@ impl<'r, 'w> Evaluator<'r, 'w> {
         }
     }
 
-    /// The node that a path begins at, if it begins at one and that is known without looking.
-    fn single_start(&self, start: Start) -> Option<Node> {
-        match start {
-            Start::Root => Some(Node::ROOT),
-            Start::Context => match self.focus {
-                None => Some(Node::ROOT),
-                Some(Focus { item: Item::Node(node), .. }) => Some(node),
-                Some(_) => None,
-            },
-            Start::Expr(id) => match self.program.expr(id) {
-                Expr::Variable(slot) => match self.state.slots[slot as usize] {
-                    Slot::Item(Item::Node(node)) => Some(node),
-                    _ => None,
-                },
-                _ => None,
-            },
-        }
-    }
-
-    fn start(&mut self, start: Start) -> Run<Vec<Node>> {
-        if let Some(node) = self.single_start(start) {
-            let mut set = self.take_list();
-            set.push(node);
-            return Ok(set);
-        }
-        match start {
-            Start::Expr(id) => self.nodes(id),
-            Start::Root | Start::Context => Ok(self.take_list()),
-        }
-    }
-
     /// Whether a path has a node; its last step ends at the first.
     pub(crate) fn is_any(&mut self, id: ExprId, start: Start, steps: List) -> Run<bool> {
         self.search(id, start, steps, &mut |_, _| Ok(true))
@@ -150,19 +143,8 @@ impl<'r, 'w> Evaluator<'r, 'w> {
         steps: List,
         ask: Ask<'_, 'r, 'w>,
     ) -> Run<bool> {
-        let steps = self.program.steps(steps);
-        if self.kept_slot(id).is_none()
-            && let Some((last, before)) = steps.split_last()
-            && !last.is_positional
-        {
-            if let (Some(node), []) = (self.single_start(start), before) {
-                return self.search_step(&[node], last, ask);
-            }
-            let set = self.start(start)?;
-            let set = self.steps(set, before)?;
-            let is_found = self.search_step(&set, last, ask)?;
-            self.give_list(set);
-            return Ok(is_found);
+        if self.kept_slot(id).is_none() {
+            return self.search_path(start, self.program.steps(steps), ask);
         }
         let nodes = self.nodes(id)?;
         self.search_list(nodes, ask)
@@ -175,15 +157,12 @@ impl<'r, 'w> Evaluator<'r, 'w> {
         start: Start,
         steps: List,
     ) -> Run<Option<Node>> {
-        let is_forward =
-            self.program.steps(steps).last().is_none_or(|last| !last.axis.is_reverse());
-        // From one node, the axis has the order of the document; from several, it may not.
-        let is_ordered = is_forward && steps.len() == 1 && self.single_start(start).is_some();
-        let mut first: Option<Node> = None;
-        self.search(id, start, steps, &mut |_, node| {
-            first = Some(first.map_or(node, |first| first.min(node)));
-            Ok(is_ordered)
-        })?;
+        if self.kept_slot(id).is_none() {
+            return self.first_of_path(start, self.program.steps(steps));
+        }
+        let nodes = self.nodes(id)?;
+        let first = nodes.first().copied();
+        self.give_list(nodes);
         Ok(first)
     }
 }

@@ -110,6 +110,39 @@ impl Number {
         self.rounded(round)
     }
 
+    /// The nearest number with so many digits after the point, of two the greater one.
+    pub(super) fn to_greater(self, digits: f64) -> Number {
+        let is_tie = |value: f64| {
+            // Halves of powers of ten are halves of powers of two that go into the number an odd number of times.
+            let halves = value * 2_f64.powi(digits as i32 + 1);
+            halves.is_finite() && halves % 2.0 != 0.0 && halves.fract() == 0.0
+        };
+        match self {
+            Number::Integer(value) if (-18.0..0.0).contains(&digits) => {
+                let power = 10_i128.pow(-digits as u32);
+                Number::whole((i128::from(value) * 2 + power).div_euclid(power * 2) * power)
+            }
+            Number::Double(value) | Number::Decimal(value) if digits < 0.0 => {
+                let power: f64 =
+                    format!("1e{}", -digits.max(-330.0)).parse().unwrap_or(f64::INFINITY);
+                let rounded = if power.is_infinite() || !value.is_finite() {
+                    if value.is_finite() { value * 0.0 } else { value }
+                } else {
+                    round(value / power) * power
+                };
+                self.rounded(|_| rounded)
+            }
+            // Just above it is nearer to the greater one.
+            Number::Double(value) if digits <= 330.0 && is_tie(value) => {
+                Number::Double(value.next_up()).to_even(digits)
+            }
+            Number::Decimal(value) if digits <= 330.0 && is_tie(value) => {
+                Number::Decimal(value.next_up()).to_even(digits)
+            }
+            _ => self.to_even(digits),
+        }
+    }
+
     /// The nearest number with so many digits after the point, of two the even one.
     pub(super) fn to_even(self, digits: f64) -> Number {
         // A double has no more than some 300 digits on either side.

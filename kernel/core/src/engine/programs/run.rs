@@ -10,6 +10,7 @@ use crate::engine::evaluate::ids::Ids;
 use crate::engine::evaluate::path_machine::PathState;
 use crate::language::xquery::Program;
 use crate::xml::serializer::{Limit, Namespaces, Writer};
+use crate::xml::tree::NodeRef;
 use hashbrown::HashSet;
 use std::hash::RandomState;
 
@@ -123,6 +124,8 @@ pub(super) struct Evaluator<'r, 'w> {
     pub(crate) writer: &'r mut Writer<'w>,
     pub(crate) out: &'r mut Results,
     pub(crate) limit: Limit,
+    /// The nodes that are results, if it is nodes that are asked for.
+    pub(crate) nodes: Option<Vec<NodeRef>>,
     /// Constructors around this one whose elements are written down as events.
     pub(crate) recording: u32,
     /// Items that have been given to results or constructors.
@@ -154,6 +157,7 @@ impl<'r, 'w> Evaluator<'r, 'w> {
             writer,
             out,
             limit,
+            nodes: None,
             recording: 0,
             items_put: 0,
             is_delivered: false,

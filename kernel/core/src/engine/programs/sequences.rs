@@ -7,10 +7,10 @@ use super::run::{Evaluator, Run};
 use super::value::Item;
 use crate::language::comparison::Comparison;
 use crate::language::functions::Function;
+use crate::language::grammar::references::is_xml_character;
 use crate::language::moments::Moment;
 use crate::language::number_text::round;
 use crate::language::types::Type;
-use crate::language::xquery::is_xml_character;
 use crate::language::xquery::syntax::{ExprId, Number};
 
 impl Evaluator<'_, '_> {
@@ -86,7 +86,17 @@ impl Evaluator<'_, '_> {
                     | (Item::Boolean(_), Item::Boolean(_))
                     | (Item::Moment(_), Item::Moment(_))
             );
-            if is_alike && self.pair(Comparison::Eq, item, wanted)? {
+            let is_equal = match (item, wanted) {
+                (
+                    Item::String(one) | Item::Untyped(one),
+                    Item::String(other) | Item::Untyped(other),
+                ) if arguments.len() > 2 => {
+                    self.budget.charge_text(one.len().min(other.len()))?;
+                    self.bytes(one).eq_ignore_ascii_case(self.bytes(other))
+                }
+                _ => is_alike && self.pair(Comparison::Eq, item, wanted)?,
+            };
+            if is_equal {
                 places.push(Item::integer(index - mark + 1));
             }
         }
@@ -166,6 +176,17 @@ impl Evaluator<'_, '_> {
             }
         }
         Ok(Item::String(self.keep(&encoded)?))
+    }
+
+    /// `round()` to so many digits after the point, of two the greater number.
+    pub(crate) fn rounded_up(&mut self, arguments: &[ExprId]) -> Run<Option<Item>> {
+        let Some(number) = self.first_number(arguments[0])? else { return Ok(None) };
+        let digits = self.place(arguments[1])?;
+        Ok(Some(Item::Number(if digits.is_nan() {
+            Number::Double(f64::NAN)
+        } else {
+            number.to_greater(digits)
+        })))
     }
 
     /// `round-half-to-even()`, to so many digits after the point.

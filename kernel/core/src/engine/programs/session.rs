@@ -9,7 +9,7 @@ use crate::language::xpath::Expression;
 use crate::language::xquery::syntax::Program;
 use crate::xml::names::NameTable;
 use crate::xml::serializer;
-use crate::xml::serializer::{Limit, Namespaces, Put, TooLong, Writer};
+use crate::xml::serializer::{Limit, Namespaces, TooLong, Writer};
 use crate::xml::tree::{Message, NodeRef};
 
 /// What runs work with; keeps its memory from message to message.
@@ -23,11 +23,6 @@ pub struct Scratch {
 }
 
 impl Scratch {
-    /// What is put down of nodes from here on.
-    pub(crate) fn put(&mut self, put: Put) {
-        self.output.put = put;
-    }
-
     /// When the messages were that are run over from here on: microseconds since the beginning of 1970, UTC.
     pub fn at(&mut self, time: i64) {
         self.state.time = time;
@@ -103,6 +98,26 @@ impl<'s> Session<'s> {
             out.ends.truncate(ends);
         }
         answer
+    }
+
+    /// The nodes that a program gives, in its order; it must give nothing else
+    /// ([`crate::language::xquery::undeliverable_part`]).
+    pub(crate) fn run_nodes(
+        &mut self,
+        program: &Program,
+        bounds: Bounds,
+    ) -> Result<Vec<NodeRef>, RunError> {
+        let (mut discarded, mut nodes) = (std::mem::take(self.discarded), Vec::new());
+        let answer = self.evaluate(program, bounds, &mut discarded, |evaluator| {
+            evaluator.nodes = Some(Vec::new());
+            evaluator.write(program.body(), true)?;
+            nodes = evaluator.nodes.take().unwrap_or_default();
+            Ok(evaluator.is_delivered)
+        });
+        debug_assert!(discarded.ends.is_empty(), "something that is no node is a result");
+        *self.discarded = discarded;
+        self.discarded.clear();
+        answer.map(|_| nodes)
     }
 
     /// The effective boolean value of a program, which decides where no result is wanted. Constants of

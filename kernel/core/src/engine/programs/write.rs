@@ -9,6 +9,7 @@ use super::RunError;
 use super::run::{Evaluator, Keeps, Run};
 use super::value::{Event, Item, Text};
 use crate::engine::evaluate::document::{Main, Sort};
+use crate::engine::evaluate::node_ref;
 use crate::engine::evaluate::path_machine::PathMachine;
 use crate::language::strings;
 use crate::language::xquery::syntax::{Expr, ExprId, Part};
@@ -113,6 +114,10 @@ impl<'r, 'w> Evaluator<'r, 'w> {
         self.items_put += 1;
         if self.frame_open() {
             return self.put_content(item);
+        }
+        if let (Item::Node(node), Some(nodes)) = (item, &mut self.nodes) {
+            nodes.push(node_ref(&self.document, node));
+            return Ok(());
         }
         match item {
             Item::Node(node) => self.write_node(node)?,

@@ -98,53 +98,52 @@ pub(crate) fn written_name(text: &str) -> Option<(Written<'_>, usize)> {
 }
 
 /// A place in a query.
-#[derive(Clone)]
-pub(crate) struct Scanner<'q> {
+pub(super) struct Scanner<'q> {
     text: &'q str,
     at: usize,
 }
 
 impl<'q> Scanner<'q> {
-    pub(crate) fn new(text: &'q str) -> Self {
+    pub(super) fn new(text: &'q str) -> Self {
         Scanner { text, at: 0 }
     }
 
     /// The byte here; 0 at the end (no token begins with it).
     #[inline]
-    pub(crate) fn peek(&self) -> u8 {
+    pub(super) fn peek(&self) -> u8 {
         self.peek_at(0)
     }
 
     /// The byte some places on; 0 beyond the end.
     #[inline]
-    pub(crate) fn peek_at(&self, ahead: usize) -> u8 {
+    pub(super) fn peek_at(&self, ahead: usize) -> u8 {
         self.text.as_bytes().get(self.at + ahead).copied().unwrap_or(0)
     }
 
     /// Moves on over bytes that have been looked at.
     #[inline]
-    pub(crate) fn skip(&mut self, bytes: usize) {
+    pub(super) fn skip(&mut self, bytes: usize) {
         self.at += bytes;
     }
 
     /// This place, to come back to.
-    pub(crate) fn mark(&self) -> usize {
+    pub(super) fn mark(&self) -> usize {
         self.at
     }
 
     /// Goes back to a place.
-    pub(crate) fn reset(&mut self, mark: usize) {
+    pub(super) fn reset(&mut self, mark: usize) {
         self.at = mark;
     }
 
     /// Whether all of the text has been read.
     #[inline]
-    pub(crate) fn is_at_end(&self) -> bool {
+    pub(super) fn is_at_end(&self) -> bool {
         self.at == self.text.len()
     }
 
     #[inline]
-    pub(crate) fn blanks(&mut self) {
+    pub(super) fn blanks(&mut self) {
         while CLASSES[self.peek() as usize] & BLANK != 0 {
             self.at += 1;
         }
@@ -152,7 +151,7 @@ impl<'q> Scanner<'q> {
 
     /// Moves over a byte if it is here.
     #[inline]
-    pub(crate) fn take(&mut self, byte: u8) -> bool {
+    pub(super) fn take(&mut self, byte: u8) -> bool {
         let is_here = self.peek() == byte;
         self.at += usize::from(is_here);
         is_here
@@ -189,7 +188,7 @@ impl<'q> Scanner<'q> {
 
     /// A name without a colon.
     #[inline]
-    pub(crate) fn ncname(&mut self) -> Option<&'q str> {
+    pub(super) fn ncname(&mut self) -> Option<&'q str> {
         let start = self.at;
         self.at += ncname_length(&self.text[start..]);
         (self.at > start).then(|| &self.text[start..self.at])
@@ -222,7 +221,7 @@ impl<'q> Scanner<'q> {
     }
 
     /// What stands between `Q{` and `}`; the place is at `Q{`.
-    pub(crate) fn braced_uri(&mut self) -> Option<&'q str> {
+    pub(super) fn braced_uri(&mut self) -> Option<&'q str> {
         let rest = &self.text[self.at + 2..];
         let length = rest.find(['{', '}'])?;
         if rest.as_bytes()[length] == b'{' {
@@ -233,7 +232,7 @@ impl<'q> Scanner<'q> {
     }
 
     /// A string literal.
-    pub(crate) fn literal(&mut self) -> Option<&'q str> {
+    pub(super) fn literal(&mut self) -> Option<&'q str> {
         let quote = self.peek();
         if quote != b'\'' && quote != b'"' {
             return None;
@@ -281,7 +280,7 @@ impl<'q> Scanner<'q> {
     }
 
     /// Moves over digits.
-    pub(crate) fn digits(&mut self) {
+    pub(super) fn digits(&mut self) {
         while self.peek().is_ascii_digit() {
             self.at += 1;
         }

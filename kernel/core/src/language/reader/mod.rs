@@ -5,12 +5,13 @@
 //! Both are linear in the text. [`read_query`] does all that the text of a standing query asks for; [`read_canonical`]
 //! reads the canonical text of an expression, which is what is stored of it.
 //!
-//! Reading order: `lexer`, `parser`, `resolver`; `measure` has what is asked of a tree.
+//! Reading order: `parser` (XPath 1.0 as a [grammar](super::grammar)), `tokens` (of refusals), `resolver`; `measure`
+//! has what is asked of a tree.
 
-mod lexer;
 mod measure;
 mod parser;
 mod resolver;
+mod tokens;
 
 pub use crate::language::xpath::Kind;
 pub(crate) use measure::kind_of_run;

@@ -1,17 +1,19 @@
-//! Tokens to syntax tree, for the whole grammar of XPath 1.0.
+//! XPath 1.0 as a grammar: its words, its refusals, and the tree that is built.
 //!
-//! Recursive descent, except that operators are folded on a stack, so that a query nests the call stack only where it
-//! nests predicates, parentheses or calls; that is bounded by `DEPTH_MAX`. Beyond XPath 1.0 the grammar takes a
-//! predicate directly after a slash (`/a/[b=1]`, as papers write; it belongs to the step before) and after `.`.
+//! A query nests the call stack only where it nests predicates, parentheses or calls; that is bounded by `DEPTH_MAX`.
+//! Beyond XPath 1.0 the grammar takes a predicate directly after a slash (`/a/[b=1]`, as papers write; it belongs to the
+//! step before) and after `.`.
 //!
 //! The parser knows functions and their argument counts, not namespaces or variables.
 
 use super::EXPRESSION_BYTES_MAX;
-use super::lexer::{Lexer, MINUS, Token};
+use super::tokens::token_end;
 use crate::language::arithmetic::Arithmetic;
 use crate::language::comparison::Comparison;
 use crate::language::functions::find_in_xpath;
-use crate::language::query::scan::Written;
+use crate::language::grammar::scan::{Lexis, decimal_length, is_blank, qname_length};
+use crate::language::grammar::{Binary, Bracket, Grammar, OperatorPlace, Scanner};
+use crate::language::query::scan::{Written, ncname_length, written_name};
 use crate::language::query::{DEPTH_MAX, NODES_MAX, PREDICATES_MAX, TEXT_BYTES_MAX, collapsed};
 use crate::language::refusal::{Detail, Parsed, Reason, Refusal};
 use crate::language::tree::{
@@ -33,9 +35,14 @@ pub(super) fn read_within(text: &str, limits: &'static Limits) -> Parsed<Expr> {
         let details = vec![text.len().into(), limits.text_bytes.into()];
         return Err(Refusal::new(0, Reason::TooLong, details));
     }
-    let mut lexer = Lexer::new(text);
-    let (token, offset) = lexer.next();
-    Parser { text, limits, lexer, token, offset, brackets: Vec::new(), nodes: 0 }.query()
+    let scanner = Scanner::new(text, Lexis::XPath, false);
+    let mut parser =
+        Parser { scanner, limits, brackets: Vec::new(), nodes: 0, lone_slash: usize::MAX };
+    let expr = parser.expression(LOOSEST)?;
+    if !parser.scanner.is_at_end() {
+        return Err(parser.unexpected_after("operator-or-end"));
+    }
+    Ok(expr)
 }
 
 /// How large a text may be.
@@ -58,61 +65,286 @@ impl Limits {
     };
 }
 
-/// White space between tokens.
-const BLANKS: [char; 4] = [' ', '\t', '\r', '\n'];
+/// The levels of `or` and of `|`.
+const LOOSEST: u8 = 1;
+const UNION: u8 = 7;
 
-/// The descent.
-///
-/// `token` is the token to look at next. A fault matches nothing that is expected, so it surfaces where the parser says
-/// what it found.
+/// A place in a query, and what has been met before it.
 struct Parser<'q> {
-    text: &'q str,
+    scanner: Scanner<'q>,
     limits: &'static Limits,
-    lexer: Lexer<'q>,
-    token: Token<'q>,
-    offset: usize,
     /// Those that are open.
     brackets: Vec<&'static str>,
     nodes: usize,
+    /// What comes after the last slash that stands alone: no operand of an operator that is a word.
+    lone_slash: usize,
+}
+
+/// A path while it is read.
+struct Path {
+    start: Start,
+    steps: Vec<Step>,
+}
+
+/// Where a path begins.
+enum Start {
+    Root,
+    Context,
+    Nodes(Box<Expr>),
 }
 
 impl<'q> Parser<'q> {
-    fn advance(&mut self) -> Token<'q> {
-        let taken = self.token;
-        (self.token, self.offset) = self.lexer.next();
-        taken
+    /// The refusal of what is here, where an operator may be.
+    #[cold]
+    fn unexpected_after(&self, expected: &str) -> Box<Refusal> {
+        self.unexpected(expected, true)
     }
 
-    fn take(&mut self, token: Token<'_>) -> bool {
-        let is_next = self.token == token;
-        if is_next {
-            self.advance();
-        }
-        is_next
-    }
-
-    /// The refusal of the token that is here, by the name of what is expected.
-    fn unexpected(&self, expected: &str) -> Box<Refusal> {
-        let (reason, details) = match self.token {
-            Token::Fault(reason, "") => (reason, Vec::new()),
-            Token::Fault(reason, words) => (reason, vec![words.into()]),
-            token => {
-                let is_end = token == Token::End;
-                let end = if is_end { self.offset } else { self.lexer.clone().next().1 };
-                let found = self.text[self.offset..end].trim_end_matches(BLANKS);
+    /// The refusal of the token that is here, after an operand or not, by the name of what is expected.
+    #[cold]
+    fn unexpected(&self, expected: &str, is_after_operand: bool) -> Box<Refusal> {
+        let rest = self.scanner.rest();
+        let start = self.scanner.at + rest.len() - rest.trim_start_matches(is_blank).len();
+        let is_after_operand = is_after_operand && start != self.lone_slash;
+        match token_end(self.scanner.text_at(0), start, is_after_operand) {
+            Ok(end) => {
+                let found = self.scanner.slice(start, end).trim_end_matches(is_blank);
                 let bracket = self.brackets.last().copied().unwrap_or_default();
-                (Reason::Unexpected, [expected, found, bracket].map(Detail::from).to_vec())
+                let details = [expected, found, bracket].map(Detail::from).to_vec();
+                Refusal::new(start, Reason::Unexpected, details)
+            }
+            Err(fault) => {
+                let words = [fault.words].into_iter().filter(|words| !words.is_empty());
+                Refusal::new(fault.offset, fault.reason, words.map(Detail::from).collect())
+            }
+        }
+    }
+
+    /// An operator that is a word.
+    fn operator_word(&self) -> Option<(Binary, usize)> {
+        let rest = self.scanner.rest();
+        let word = &rest[..ncname_length(rest)];
+        let operator = match word {
+            "and" => Binary::And,
+            "or" => Binary::Or,
+            "mod" => Binary::Calculate(Arithmetic::Modulo),
+            "div" => Binary::Calculate(Arithmetic::Divide),
+            _ => return None,
+        };
+        Some((operator, word.len()))
+    }
+
+    /// Whether a name without a colon, which is here, is the beginning of a step.
+    fn is_step_name(&mut self, name: &str) -> bool {
+        let start = self.scanner.at;
+        match (self.scanner.byte_after(name.len()), self.scanner.byte_after(name.len() + 1)) {
+            (b'{', _) if name == "Q" => return false,
+            (b':', next) if next != b':' => return false,
+            _ => {}
+        }
+        self.scanner.at += name.len();
+        let is_step = self.scanner.peek() != b'(' || is_node_type(name);
+        self.scanner.at = start;
+        is_step
+    }
+
+    /// The name of a function that is here, before the parenthesis.
+    fn function_name(&mut self) -> Option<&'q str> {
+        let start = self.scanner.place();
+        let (written, length) = written_name(self.scanner.rest())?;
+        let is_name = matches!(written, Written::Plain(_) | Written::Prefixed(..));
+        self.scanner.at += length;
+        if is_name && self.scanner.peek() == b'(' {
+            return Some(self.scanner.slice(start, start + length));
+        }
+        self.scanner.at = start;
+        None
+    }
+
+    fn function_call(&mut self, offset: usize) -> Parsed<Expr> {
+        let Some(name) = self.function_name() else {
+            return Err(self.unexpected("expression", false));
+        };
+        let arguments = self.arguments(None)?;
+        let name = check_function(name, arguments.len(), offset)?;
+        Ok(Expr::Call { name, arguments, offset: offset as Offset })
+    }
+
+    /// What stands between the quotes that are here; a string has neither references nor doubled quotes.
+    fn literal(&mut self) -> Option<&'q str> {
+        let rest = self.scanner.rest();
+        let length = memchr::memchr(rest.as_bytes()[0], &rest.as_bytes()[1..])?;
+        self.scanner.at += length + 2;
+        Some(&rest[1..=length])
+    }
+
+    /// The number that is here.
+    fn number(&mut self) -> f64 {
+        let rest = self.scanner.rest();
+        let length = decimal_length(rest);
+        self.scanner.at += length;
+        rest[..length].parse().unwrap_or(f64::NAN)
+    }
+
+    /// The test of a type of node, whose name stands at a place and is followed by a parenthesis.
+    fn type_test(&mut self, name: &str, offset: usize) -> Parsed<NodeTest> {
+        let mut node_type = match name {
+            "comment" => NodeType::Comment,
+            "text" => NodeType::Text,
+            "processing-instruction" => NodeType::Instruction(None),
+            _ => NodeType::Node,
+        };
+        self.scanner.skip(1);
+        let mut is_after_operand = false;
+        if let (NodeType::Instruction(target), b'\'' | b'"') = (&mut node_type, self.scanner.peek())
+            && let Some(written) = self.literal()
+        {
+            *target = Some(written.to_owned());
+            is_after_operand = true;
+        }
+        if !self.scanner.take(b')') {
+            let expected = match node_type {
+                NodeType::Comment => "comment-end",
+                NodeType::Node => "node-end",
+                NodeType::Instruction(_) => "processing-instruction-end",
+                NodeType::Text => "text-end",
+            };
+            return Err(self.unexpected(expected, is_after_operand));
+        }
+        Ok(NodeTest::Type(node_type, offset as Offset))
+    }
+
+    /// The node test that is here: a name, `*`, `*:name` or the type of a node. Without an axis, a step is here.
+    fn test(&mut self, axis: Option<Axis>) -> Option<Parsed<NodeTest>> {
+        let offset = self.scanner.place();
+        let byte = self.scanner.byte();
+        if axis.is_some() && (matches!(byte, b'.' | b'@') || !self.is_step()) {
+            return None;
+        }
+        let (prefix, local, uri) = if byte == b'*' {
+            self.scanner.at += 1;
+            if self.scanner.byte() == b':' && self.scanner.byte_after(1) != b':' {
+                self.scanner.at += 1;
+                (Some("*"), self.scanner.ncname_here()?, None)
+            } else {
+                (None, "*", None)
+            }
+        } else {
+            let (written, length) = written_name(self.scanner.rest())?;
+            self.scanner.at += length;
+            match written {
+                Written::Plain(name) => match self.scanner.peek() {
+                    b'(' => return Some(self.type_test(name, offset)),
+                    // An axis.
+                    b':' if self.scanner.byte_after(1) == b':' => return None,
+                    _ => (None, name, None),
+                },
+                Written::Prefixed(prefix, name) => (Some(prefix), name, None),
+                Written::AnyIn(prefix) => (Some(prefix), "*", None),
+                Written::Braced(uri, name) => (None, name.unwrap_or("*"), Some(uri)),
             }
         };
-        Refusal::new(self.offset, reason, details)
+        let (prefix, local) = (prefix.map(str::to_owned), local.to_owned());
+        let uri = uri.map(|uri| collapsed(uri).into_owned());
+        Some(Ok(NodeTest::Name(NameTest { prefix, local, uri, offset: offset as Offset })))
+    }
+}
+
+impl<'q> Grammar<'q> for Parser<'q> {
+    type Tree = Expr;
+    type Path = Path;
+    type Test = NodeTest;
+
+    const TAKES_PREDICATES_AFTER_SLASH: bool = true;
+
+    // Words.
+
+    fn scanner(&mut self) -> &mut Scanner<'q> {
+        &mut self.scanner
     }
 
-    /// Counts the syntax node that begins here.
-    fn count(&mut self) -> Parsed<()> {
+    fn operator(&mut self) -> Option<(Binary, usize)> {
+        use Comparison::*;
+        let compare = |comparison| Binary::Compare(comparison, false);
+        let byte = self.scanner.peek();
+        Some(match (byte, self.scanner.byte_after(1)) {
+            (b']' | b')', _) => return None,
+            (b'=', _) => (compare(Eq), 1),
+            (b'!', b'=') | (b'<', b'>') => (compare(Ne), 2),
+            (b'<', b'=') => (compare(Le), 2),
+            (b'<', _) => (compare(Lt), 1),
+            (b'>', b'=') => (compare(Ge), 2),
+            (b'>', _) => (compare(Gt), 1),
+            (b'|', _) => (Binary::Union, 1),
+            (b'+', _) => (Binary::Calculate(Arithmetic::Add), 1),
+            (b'-', _) => (Binary::Calculate(Arithmetic::Subtract), 1),
+            _ if self.scanner.at == self.lone_slash => return None,
+            (b'*', _) => (Binary::Calculate(Arithmetic::Multiply), 1),
+            (b'a' | b'd' | b'm' | b'o', _) => return self.operator_word(),
+            _ => return None,
+        })
+    }
+
+    fn is_step(&mut self) -> bool {
+        match self.scanner.peek() {
+            b'@' => true,
+            b'.' => !self.scanner.byte_after(1).is_ascii_digit(),
+            b'*' => {
+                self.scanner.byte_after(1) != b':'
+                    || self.scanner.byte_after(2) == b':'
+                    || ncname_length(&self.scanner.rest()[2..]) > 0
+            }
+            _ => match written_name(self.scanner.rest()) {
+                Some((Written::Plain(name), _)) => self.is_step_name(name),
+                Some((Written::Prefixed(..), length)) => {
+                    let start = self.scanner.at;
+                    self.scanner.at += length;
+                    let is_step = self.scanner.peek() != b'(';
+                    self.scanner.at = start;
+                    is_step
+                }
+                found => found.is_some(),
+            },
+        }
+    }
+
+    fn node_test(&mut self, axis: Option<Axis>) -> Parsed<(Axis, NodeTest)> {
+        let offset = self.scanner.place();
+        let Some(test) = self.test(axis) else {
+            self.scanner.at = offset;
+            return Err(self.unexpected("node-test", false));
+        };
+        Ok((axis.unwrap_or(Axis::Child), test?))
+    }
+
+    fn axis(&mut self) -> Parsed<Option<Axis>> {
+        let start = self.scanner.at;
+        let Some((Written::Plain(name), length)) = written_name(self.scanner.rest()) else {
+            return Ok(None);
+        };
+        self.scanner.at += length;
+        if self.scanner.peek() != b':' || self.scanner.byte_after(1) != b':' {
+            self.scanner.at = start;
+            return Ok(None);
+        }
+        self.scanner.skip(2);
+        match Axis::of_name(name) {
+            None => Err(Refusal::new(start, Reason::NoAxis, vec![name.into()])),
+            axis => Ok(axis),
+        }
+    }
+
+    // Bounds and refusals.
+
+    fn predicates_max(&self) -> usize {
+        self.limits.predicates
+    }
+
+    fn count(&mut self, offset: usize) -> Parsed<()> {
         self.nodes += 1;
         let maximum = self.limits.nodes;
         if self.nodes > maximum {
-            return Err(Refusal::new(self.offset, Reason::TooLarge, vec![maximum.into()]));
+            return Err(Refusal::new(offset, Reason::TooLarge, vec![maximum.into()]));
         }
         Ok(())
     }
@@ -125,352 +357,186 @@ impl<'q> Parser<'q> {
         Ok(())
     }
 
-    fn close(&mut self, closing: Token<'_>, expected: &str) -> Parsed<()> {
-        if !self.take(closing) {
-            return Err(self.unexpected(expected));
-        }
+    fn leave(&mut self) {
         self.brackets.pop();
-        Ok(())
+    }
+
+    fn no_bracket(&self, bracket: Bracket) -> Box<Refusal> {
+        self.unexpected_after(match bracket {
+            Bracket::PredicateEnd | Bracket::ParenthesisEnd => "operator-or-closing",
+            Bracket::Arguments | Bracket::ArgumentsEnd => "operator-or-comma",
+        })
+    }
+
+    fn no_step(&mut self) -> Box<Refusal> {
+        let start = self.scanner.place();
+        let is_call = self.function_name().is_some();
+        self.scanner.at = start;
+        self.unexpected(if is_call { "step-not-function" } else { "step" }, false)
+    }
+
+    fn needs_step(&mut self) -> bool {
+        matches!(self.scanner.peek(), b'[' | b'/')
     }
 
     // Expressions.
 
-    fn query(mut self) -> Parsed<Expr> {
-        let expr = self.expression()?;
-        if self.token != Token::End {
-            return Err(self.unexpected("operator-or-end"));
+    fn level(operator: Binary) -> u8 {
+        match operator {
+            Binary::Or => LOOSEST,
+            Binary::And => 2,
+            Binary::Compare(Comparison::Eq | Comparison::Ne, _) => 3,
+            Binary::Compare(..) => 4,
+            Binary::Calculate(Arithmetic::Add | Arithmetic::Subtract) => 5,
+            Binary::Calculate(_) => 6,
+            _ => UNION,
         }
-        Ok(expr)
     }
 
-    /// Operands and the operators between them, folded by precedence.
-    fn expression(&mut self) -> Parsed<Expr> {
-        let mut expr = self.unary()?;
-        // Each binds looser than the ones after it.
-        let mut open: Vec<Chain> = Vec::new();
-        while let Token::Operator(operator) = self.token {
-            self.count()?;
-            let operator_offset = self.offset as Offset;
-            self.advance();
-            let level = level_of(operator);
-            while let Some(chain) = open.pop_if(|chain| chain.level < level) {
-                expr = chain.end(expr);
-            }
-            match open.last_mut() {
-                Some(chain) if chain.level == level => {
-                    chain.operators.push(operator);
-                    chain.operands.push(expr);
-                }
-                _ => open.push(Chain {
-                    level,
-                    operators: vec![operator],
-                    operands: vec![expr],
-                    operator_offset,
-                }),
-            }
-            expr = self.unary()?;
-        }
-        while let Some(chain) = open.pop() {
-            expr = chain.end(expr);
-        }
-        Ok(expr)
+    fn sequence(&mut self) -> Parsed<Expr> {
+        self.expression(LOOSEST)
     }
 
-    /// Minuses and a union (productions 27 and 18).
-    fn unary(&mut self) -> Parsed<Expr> {
-        let offset = self.offset as Offset;
+    fn single(&mut self) -> Parsed<Expr> {
+        self.expression(LOOSEST)
+    }
+
+    fn in_parentheses(&mut self, _offset: usize) -> Parsed<Expr> {
+        self.expression(LOOSEST)
+    }
+
+    /// Minuses and a union (productions 27 and 18): a minus binds looser than `|`, whose operands have none.
+    fn operand(&mut self, level: u8) -> Parsed<Expr> {
+        if self.scanner.peek() != b'-' || level > UNION {
+            return self.path();
+        }
+        let offset = self.scanner.at as Offset;
         let mut minuses = 0;
-        while self.token == Token::Operator(MINUS) {
-            self.count()?;
-            self.advance();
+        while self.scanner.peek() == b'-' {
+            self.count(self.scanner.at)?;
+            self.scanner.skip(1);
             minuses += 1;
         }
-        let mut expr = self.operand()?;
-        if self.token == Token::Operator(Operator::Union) {
-            let offset = expr.offset();
-            let operator_offset = self.offset as Offset;
-            let (mut operators, mut operands) = (Vec::new(), vec![expr]);
-            while self.token == Token::Operator(Operator::Union) {
-                self.count()?;
-                self.advance();
-                operators.push(Operator::Union);
-                operands.push(self.operand()?);
-            }
-            expr = Expr::Binary { operators, operands, offset, operator_offset };
-        }
-        Ok(if minuses == 0 {
-            expr
-        } else {
-            Expr::Unary { minuses, operand: Box::new(expr), offset }
-        })
-    }
-
-    /// A path expression (production 19).
-    fn operand(&mut self) -> Parsed<Expr> {
-        let offset = self.offset as Offset;
-        if matches!(self.token, Token::Slash | Token::Slashes) {
-            return self.absolute_path();
-        }
-        if self.is_step() {
-            let steps = self.relative_path(Vec::new())?;
-            return Ok(Expr::Path { is_absolute: false, steps, offset });
-        }
-        let start = self.filter_expression()?;
-        if !matches!(self.token, Token::Slash | Token::Slashes) {
-            return Ok(start);
-        }
-        let mut steps = Vec::new();
-        self.separator(&mut steps)?;
-        let steps = self.relative_path(steps)?;
-        Ok(Expr::PathFrom { start: Box::new(start), steps, offset })
-    }
-
-    fn filter_expression(&mut self) -> Parsed<Expr> {
-        let offset = self.offset as Offset;
-        let primary = self.primary()?;
-        if self.token != Token::OpenSquare {
-            return Ok(primary);
-        }
-        let mut predicates = Vec::new();
-        self.predicates(&mut predicates)?;
-        Ok(Expr::Filter { primary: Box::new(primary), predicates, offset })
+        let operand = Box::new(self.expression(UNION)?);
+        Ok(Expr::Unary { minuses, operand, offset })
     }
 
     /// A primary expression (production 15).
     fn primary(&mut self) -> Parsed<Expr> {
-        if self.token == Token::OpenRound {
-            self.open("(", self.offset)?;
-            self.advance();
-            let expr = self.expression()?;
-            self.close(Token::CloseRound, "operator-or-closing")?;
-            return Ok(expr);
+        let byte = self.scanner.peek();
+        let start = self.scanner.at;
+        if byte == b'(' {
+            return self.parenthesised();
         }
-        self.count()?;
-        let offset = self.offset as Offset;
-        let expr = match self.token {
-            Token::Variable(name) => Expr::Variable { name: name.to_owned(), offset },
-            Token::Literal(value) => Expr::Literal { value: value.to_owned(), offset },
-            Token::Number(written) => {
-                Expr::Number { value: written.parse().unwrap_or(f64::NAN), offset }
-            }
-            Token::Function(name) => return self.function_call(name),
-            _ => return Err(self.unexpected("expression")),
-        };
-        self.advance();
-        Ok(expr)
-    }
-
-    fn function_call(&mut self, name: &'q str) -> Parsed<Expr> {
-        let offset = self.offset;
-        self.advance();
-        let bracket = self.offset;
-        self.advance();
-        let mut arguments = Vec::new();
-        if !self.take(Token::CloseRound) {
-            // A call without arguments nests nothing: `[position()=1]` may stand where `[1]` may.
-            self.open("(", bracket)?;
-            arguments.push(self.expression()?);
-            while self.take(Token::Comma) {
-                arguments.push(self.expression()?);
-            }
-            self.close(Token::CloseRound, "operator-or-comma")?;
-        }
-        let name = check_function(name, arguments.len(), offset)?;
-        Ok(Expr::Call { name, arguments, offset: offset as Offset })
-    }
-
-    // Location paths.
-
-    fn is_step(&self) -> bool {
-        matches!(
-            self.token,
-            Token::Dot
-                | Token::DotDot
-                | Token::At
-                | Token::Axis(_)
-                | Token::NodeType(_)
-                | Token::Name(_)
-                | Token::Star(_)
-        )
-    }
-
-    fn absolute_path(&mut self) -> Parsed<Expr> {
-        let offset = self.offset as Offset;
-        let mut steps = Vec::new();
-        let is_root = self.token == Token::Slash;
-        self.separator(&mut steps)?;
-        if is_root && !self.is_step() {
-            if matches!(self.token, Token::OpenSquare | Token::Slash | Token::Slashes) {
-                return Err(self.unexpected_step());
-            }
-            return Ok(Expr::Path { is_absolute: true, steps, offset });
-        }
-        let steps = self.relative_path(steps)?;
-        Ok(Expr::Path { is_absolute: true, steps, offset })
-    }
-
-    /// `/`, or `//` and with it the step that it stands for.
-    fn separator(&mut self, steps: &mut Vec<Step>) -> Parsed<()> {
-        if self.token == Token::Slashes {
-            self.count()?;
-            let offset = self.offset as Offset;
-            steps.push(Step {
-                axis: Axis::DescendantOrSelf,
-                test: NodeTest::Type(NodeType::Node, offset),
-                predicates: Vec::new(),
-                offset,
-            });
-        }
-        self.advance();
-        Ok(())
-    }
-
-    fn relative_path(&mut self, mut steps: Vec<Step>) -> Parsed<Vec<Step>> {
-        steps.push(self.step()?);
-        while matches!(self.token, Token::Slash | Token::Slashes) {
-            let is_after_slash = self.token == Token::Slash;
-            self.separator(&mut steps)?;
-            match steps.last_mut() {
-                Some(last) if is_after_slash && self.token == Token::OpenSquare => {
-                    self.predicates(&mut last.predicates)?;
+        self.count(start)?;
+        let offset = start as Offset;
+        Ok(match (byte, self.scanner.byte_after(1)) {
+            (b'$', _) => {
+                let length = qname_length(&self.scanner.rest()[1..]);
+                if length == 0 {
+                    return Err(self.unexpected("expression", false));
                 }
-                _ => steps.push(self.step()?),
+                self.scanner.skip(1 + length);
+                let name = self.scanner.slice(start + 1, self.scanner.at).to_owned();
+                Expr::Variable { name, offset }
             }
-        }
-        Ok(steps)
+            (b'\'' | b'"', _) => match self.literal() {
+                Some(value) => Expr::Literal { value: value.to_owned(), offset },
+                None => return Err(self.unexpected("expression", false)),
+            },
+            (b'0'..=b'9', _) | (b'.', b'0'..=b'9') => Expr::Number { value: self.number(), offset },
+            _ => return self.function_call(start),
+        })
     }
 
-    fn step(&mut self) -> Parsed<Step> {
-        if !self.is_step() {
-            return Err(self.unexpected_step());
-        }
-        self.count()?;
-        let offset = self.offset as Offset;
-        let here = NodeTest::Type(NodeType::Node, offset);
-        let (axis, test) = match self.token {
-            Token::Dot | Token::DotDot => {
-                let is_self = self.advance() == Token::Dot;
-                (if is_self { Axis::Itself } else { Axis::Parent }, here)
+    /// Operators of one level are one run.
+    fn combine(
+        &mut self,
+        operator: Binary,
+        mut left: Expr,
+        right: Expr,
+        place: OperatorPlace,
+    ) -> Parsed<Expr> {
+        let operator = match operator {
+            Binary::Or => Operator::Or,
+            Binary::And => Operator::And,
+            Binary::Compare(comparison, _) => Operator::Compare(comparison),
+            Binary::Calculate(arithmetic) => Operator::Calculate(arithmetic),
+            Binary::Union => Operator::Union,
+            Binary::Concatenate | Binary::Range | Binary::Intersect(_) => {
+                unreachable!("XPath 1.0 has no such operator")
             }
-            Token::At => {
-                self.advance();
-                (Axis::Attribute, self.node_test()?)
-            }
-            Token::Axis(name) => {
-                let Some(axis) = Axis::of_name(name) else {
-                    return Err(Refusal::new(self.offset, Reason::NoAxis, vec![name.into()]));
-                };
-                self.advance();
-                (axis, self.node_test()?)
-            }
-            _ => (Axis::Child, self.node_test()?),
         };
-        let mut predicates = Vec::new();
-        self.predicates(&mut predicates)?;
-        Ok(Step { axis, test, predicates, offset })
-    }
-
-    fn unexpected_step(&self) -> Box<Refusal> {
-        let is_call = matches!(self.token, Token::Function(_));
-        self.unexpected(if is_call { "step-not-function" } else { "step" })
-    }
-
-    fn node_test(&mut self) -> Parsed<NodeTest> {
-        let offset = self.offset as Offset;
-        let (prefix, local, uri) = match self.token {
-            Token::Name(Written::Plain(local)) => (None, local, None),
-            Token::Name(Written::Prefixed(prefix, local)) => (Some(prefix), local, None),
-            Token::Name(Written::AnyIn(prefix)) => (Some(prefix), "*", None),
-            Token::Name(Written::Braced(uri, local)) => (None, local.unwrap_or("*"), Some(uri)),
-            Token::Star(local) => (local.map(|_| "*"), local.unwrap_or("*"), None),
-            Token::NodeType(name) => return self.type_test(name, offset),
-            _ => return Err(self.unexpected("node-test")),
-        };
-        self.advance();
-        let (prefix, local) = (prefix.map(str::to_owned), local.to_owned());
-        let uri = uri.map(|uri| collapsed(uri).into_owned());
-        Ok(NodeTest::Name(NameTest { prefix, local, uri, offset }))
-    }
-
-    fn type_test(&mut self, name: &str, offset: Offset) -> Parsed<NodeTest> {
-        let mut node_type = match name {
-            "comment" => NodeType::Comment,
-            "text" => NodeType::Text,
-            "processing-instruction" => NodeType::Instruction(None),
-            _ => NodeType::Node,
-        };
-        self.advance();
-        // The parenthesis, without which it is no node type.
-        self.advance();
-        if let (NodeType::Instruction(target), Token::Literal(written)) =
-            (&mut node_type, self.token)
+        if place.is_chained
+            && let Expr::Binary { operators, operands, .. } = &mut left
         {
-            *target = Some(written.to_owned());
-            self.advance();
+            operators.push(operator);
+            operands.push(right);
+            return Ok(left);
         }
-        if !self.take(Token::CloseRound) {
-            return Err(self.unexpected(match node_type {
-                NodeType::Comment => "comment-end",
-                NodeType::Node => "node-end",
-                NodeType::Instruction(_) => "processing-instruction-end",
-                NodeType::Text => "text-end",
-            }));
-        }
-        Ok(NodeTest::Type(node_type, offset))
+        let (offset, operator_offset) = (left.offset(), place.at as Offset);
+        let operands = vec![left, right];
+        Ok(Expr::Binary { operators: vec![operator], operands, offset, operator_offset })
     }
 
-    fn predicates(&mut self, predicates: &mut Vec<Predicate>) -> Parsed<()> {
-        while self.token == Token::OpenSquare {
-            let offset = self.offset;
-            self.count()?;
-            let maximum = self.limits.predicates;
-            if predicates.len() == maximum {
-                return Err(Refusal::new(offset, Reason::TooManyPredicates, vec![maximum.into()]));
-            }
-            self.open("[", offset)?;
-            self.advance();
-            let expr = self.expression()?;
+    fn filter(&mut self, primary: Expr, offset: usize) -> Parsed<Expr> {
+        let mut predicates = Vec::new();
+        self.predicates(0, |_, expr, offset| {
             predicates.push(Predicate { expr, offset: offset as Offset });
-            self.close(Token::CloseSquare, "operator-or-closing")?;
-        }
-        Ok(())
+            Ok(())
+        })?;
+        Ok(Expr::Filter { primary: Box::new(primary), predicates, offset: offset as Offset })
+    }
+
+    // Paths.
+
+    fn root(&mut self, offset: usize) -> Expr {
+        self.lone_slash = self.scanner.place();
+        Expr::Path { is_absolute: true, steps: Vec::new(), offset: offset as Offset }
+    }
+
+    fn root_path(&mut self) -> Path {
+        Path { start: Start::Root, steps: Vec::new() }
+    }
+
+    fn context_path(&mut self) -> Parsed<Path> {
+        Ok(Path { start: Start::Context, steps: Vec::new() })
+    }
+
+    fn nodes_path(&mut self, nodes: Expr) -> Parsed<Path> {
+        Ok(Path { start: Start::Nodes(Box::new(nodes)), steps: Vec::new() })
+    }
+
+    fn any_node(offset: usize) -> NodeTest {
+        NodeTest::Type(NodeType::Node, offset as Offset)
+    }
+
+    fn add_step(&mut self, path: &mut Path, axis: Axis, test: NodeTest, offset: usize) {
+        let predicates = Vec::new();
+        path.steps.push(Step { axis, test, predicates, offset: offset as Offset });
+    }
+
+    fn add_predicates(&mut self, path: &mut Path) -> Parsed<()> {
+        let Some(last) = path.steps.last_mut() else { return Ok(()) };
+        self.predicates(last.predicates.len(), |_, expr, offset| {
+            last.predicates.push(Predicate { expr, offset: offset as Offset });
+            Ok(())
+        })
+    }
+
+    fn end_path(&mut self, path: Path, offset: usize) -> Parsed<Expr> {
+        let (steps, offset) = (path.steps, offset as Offset);
+        Ok(match path.start {
+            Start::Root => Expr::Path { is_absolute: true, steps, offset },
+            Start::Context => Expr::Path { is_absolute: false, steps, offset },
+            Start::Nodes(start) => Expr::PathFrom { start, steps, offset },
+        })
     }
 }
 
-/// Operators of one level, and all operands but the last.
-struct Chain {
-    level: u8,
-    operators: Vec<Operator>,
-    operands: Vec<Expr>,
-    operator_offset: Offset,
-}
-
-impl Chain {
-    /// The expression, with its last operand.
-    fn end(mut self, last: Expr) -> Expr {
-        self.operands.push(last);
-        let Chain { operators, operands, operator_offset, .. } = self;
-        let offset = operands[0].offset();
-        Expr::Binary { operators, operands, offset, operator_offset }
-    }
-}
-
-/// Levels of operators between operands, the tightest first. Unary minus binds tighter, `|` tighter still.
-fn level_of(operator: Operator) -> u8 {
-    match operator {
-        // A union is an operand here.
-        Operator::Union => 0,
-        Operator::Calculate(Arithmetic::Add | Arithmetic::Subtract) => 1,
-        Operator::Calculate(_) => 0,
-        Operator::Compare(Comparison::Eq | Comparison::Ne) => 3,
-        Operator::Compare(_)
-        | Operator::Cast(_)
-        | Operator::CastToMoment(..)
-        | Operator::Texts(..)
-        | Operator::NumberOf => 2,
-        Operator::And => 4,
-        Operator::Or => 5,
-    }
+/// Names before a parenthesis that are no functions.
+fn is_node_type(name: &str) -> bool {
+    matches!(name, "comment" | "node" | "processing-instruction" | "text")
 }
 
 /// The name of a function; refuses one that there is not, and a call with too few or too many arguments.

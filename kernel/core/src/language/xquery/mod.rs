@@ -12,10 +12,11 @@ mod results;
 pub(crate) mod syntax;
 
 pub use super::functions::Function;
+use super::grammar::scan::Lexis;
 use super::refusal::Parsed;
 pub use super::xpath::{List, Step, TextRange};
 pub use origins::Origins;
-pub(crate) use parse::{CAPITAL_LETTERS, SMALL_LETTERS, comment_end, is_xml_character};
+pub(crate) use parse::{CAPITAL_LETTERS, SMALL_LETTERS};
 pub(crate) use results::deciding_parts;
 pub use results::undeliverable_part;
 pub use syntax::{
@@ -30,6 +31,8 @@ pub enum Delivered {
     Results,
     /// The message, or the fact, if the effective boolean value of the program is true.
     Condition,
+    /// The places of what the program gives, which must be nodes of the message.
+    Nodes,
 }
 
 impl Program {
@@ -37,7 +40,7 @@ impl Program {
     ///
     /// Cost: linear in the text; a few microseconds for what subscribers write.
     pub fn parse(text: &str, namespaces: &[(String, String)]) -> Parsed<Program> {
-        parse::parse(text, namespaces, parse::Language::XQuery).map_err(|refusal| {
+        parse::parse(text, namespaces, Lexis::XQuery).map_err(|refusal| {
             // Only a text that is refused is read a second time, with an eye on every token.
             parse::parse_with_origins(text, namespaces, None).err().unwrap_or(refusal)
         })
@@ -55,9 +58,9 @@ impl Program {
         parse::parse_with_origins(text, namespaces, delivered)
     }
 
-    /// Reads a bare path, which means what it does in XPath 1.0: no prefix is predeclared. There is none where a
-    /// literal has a reference or a line end, which XPath takes as they stand.
+    /// Reads a bare path without comments, which means what it does in XPath 1.0: no prefix is predeclared. There is
+    /// none where a literal has a reference or a line end, which XPath takes as they stand.
     pub(crate) fn parse_path(text: &str, namespaces: &[(String, String)]) -> Option<Program> {
-        parse::parse(text, namespaces, parse::Language::XPath).ok()
+        parse::parse(text, namespaces, Lexis::XPath).ok()
     }
 }

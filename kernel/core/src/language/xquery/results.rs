@@ -1,41 +1,51 @@
 //! Results that a program may not give.
 //!
-//! A result of its own is no boolean: whoever writes a condition means to hear of the messages that fulfil it, and not
-//! `false` of the others. Where no result is wanted, two values that every message gives are neither true nor false.
+//! A result whose place is told is a node of the message. A result of its own is no boolean: whoever writes a condition
+//! means to hear of the messages that fulfil it, and not `false` of the others. Where no result is wanted, two values that
+//! every message gives are neither true nor false.
 
-use super::{Clause, Expr, ExprId, Function, Part, Program};
+use super::{Clause, Delivered, Expr, ExprId, Function, Part, Program};
 use crate::language::refusal::Reason;
 use crate::language::types::Type;
 
-/// The part for which a program can be no subscription, one that is delivered its results or one that is told whether
-/// it holds, and the rule that it breaks; none if it can be one.
+/// The part for which a program can be no subscription that is delivered so, and the rule that it breaks; none if it can
+/// be one.
 ///
 /// Cost: linear in the program.
-pub fn undeliverable_part(program: &Program, is_condition: bool) -> Option<(ExprId, Reason)> {
-    let parts = deciding_parts(program);
-    if !is_condition {
+pub fn undeliverable_part(program: &Program, delivered: Delivered) -> Option<(ExprId, Reason)> {
+    let first = |parts: Vec<ExprId>, unwanted, reason| {
         let variables = vec![false; program.slots as usize];
-        let mut booleans = Booleans { program, variables, context: false };
-        let part = parts.into_iter().find(|&part| booleans.may_come_from(part))?;
-        return Some((part, Reason::BooleanResult));
-    }
-    match parts[..] {
-        [first, second, ..] if is_one_atom(program, first) && is_one_atom(program, second) => {
-            Some((second, Reason::SeveralValues))
+        let mut items = Items { program, unwanted, variables, context: false };
+        let part = parts.into_iter().find(|&part| items.may_come_from(part))?;
+        Some((part, reason))
+    };
+    match delivered {
+        Delivered::Results => {
+            first(deciding_parts(program), Unwanted::Booleans, Reason::BooleanResult)
         }
-        _ => None,
+        Delivered::Nodes => first(all_parts(program), Unwanted::NoNodes, Reason::NoNodeResult),
+        Delivered::Condition => match deciding_parts(program)[..] {
+            [first, second, ..] if is_one_atom(program, first) && is_one_atom(program, second) => {
+                Some((second, Reason::SeveralValues))
+            }
+            _ => None,
+        },
     }
 }
 
 /// The parts of the body that its effective boolean value is found from: those in which an expression depends on the
 /// message.
 pub(crate) fn deciding_parts(program: &Program) -> Vec<ExprId> {
+    all_parts(program).into_iter().filter(|&part| has_content(program, part)).collect()
+}
+
+/// The parts of the body.
+fn all_parts(program: &Program) -> Vec<ExprId> {
     let body = program.body();
-    let parts = match program.expr(body) {
+    match program.expr(body) {
         Expr::Sequence(list) => program.list(list).to_vec(),
         _ => vec![body],
-    };
-    parts.into_iter().filter(|&part| has_content(program, part)).collect()
+    }
 }
 
 /// Whether an expression of the frame depends on the message, or has one that does within constructors and sequences.
@@ -60,27 +70,29 @@ fn has_content(program: &Program, id: ExprId) -> bool {
     false
 }
 
-/// Where booleans can come from.
-struct Booleans<'p> {
+/// Items that may not be among the results.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Unwanted {
+    Booleans,
+    /// All that are no nodes of the message.
+    NoNodes,
+}
+
+/// Where unwanted items can come from.
+struct Items<'p> {
     program: &'p Program,
-    /// By slot: whether the variable can be a boolean.
+    unwanted: Unwanted,
+    /// By slot: whether the variable can be one.
     variables: Vec<bool>,
-    /// Whether the context item can be a boolean.
+    /// Whether the context item can be one.
     context: bool,
 }
 
-impl Booleans<'_> {
-    /// Whether an item of an expression can be a boolean.
+impl Items<'_> {
+    /// Whether an item of an expression can be unwanted.
     fn may_come_from(&mut self, id: ExprId) -> bool {
         let program = self.program;
         match program.expr(id) {
-            Expr::Comparison { .. }
-            | Expr::And(_)
-            | Expr::Or(_)
-            | Expr::Quantified { .. }
-            | Expr::Castable { .. }
-            | Expr::InstanceOf { .. }
-            | Expr::Cast { to: Type::Boolean, .. } => true,
             Expr::Variable(slot) => self.variables[slot as usize],
             Expr::ContextItem => self.context,
             Expr::SimpleMap { source, body } => {
@@ -100,23 +112,49 @@ impl Booleans<'_> {
                     let (Clause::For { variable, source: value, .. }
                     | Clause::Let { variable, value }) = clause;
                     self.variables[variable as usize] = self.may_come_from(value);
+                    if let Clause::For { position: Some(position), .. } = clause {
+                        self.variables[position as usize] = self.unwanted == Unwanted::NoNodes;
+                    }
                 }
                 self.may_come_from(body)
             }
-            Expr::Call(function, arguments) => match function {
-                _ if function.gives_argument(0) => {
-                    let given = program.list(arguments).iter().enumerate();
-                    let given = given.filter(|&(at, _)| function.gives_argument(at));
-                    given.fold(false, |found, (_, &each)| self.may_come_from(each) || found)
-                }
-                Function::Data | Function::DistinctValues | Function::Min | Function::Max => {
-                    program.list(arguments).first().is_some_and(|&each| self.may_come_from(each))
-                }
-                _ => is_boolean(function),
+            Expr::Call(function, arguments) if function.gives_argument(0) => {
+                let given = program.list(arguments).iter().enumerate();
+                let given = given.filter(|&(at, _)| function.gives_argument(at));
+                given.fold(false, |found, (_, &each)| self.may_come_from(each) || found)
+            }
+            Expr::Call(
+                Function::Data | Function::DistinctValues | Function::Min | Function::Max,
+                arguments,
+            ) if self.unwanted == Unwanted::Booleans => {
+                program.list(arguments).first().is_some_and(|&each| self.may_come_from(each))
+            }
+            other => match self.unwanted {
+                Unwanted::Booleans => gives_booleans(other),
+                Unwanted::NoNodes => !gives_nodes(other),
             },
-            _ => false,
         }
     }
+}
+
+/// Whether an expression of its own can give booleans.
+fn gives_booleans(expr: Expr) -> bool {
+    match expr {
+        Expr::Comparison { .. }
+        | Expr::And(_)
+        | Expr::Or(_)
+        | Expr::Quantified { .. }
+        | Expr::Castable { .. }
+        | Expr::InstanceOf { .. }
+        | Expr::Cast { to: Type::Boolean, .. } => true,
+        Expr::Call(function, _) => is_boolean(function),
+        _ => false,
+    }
+}
+
+/// Whether an expression of its own gives nodes of the message only.
+fn gives_nodes(expr: Expr) -> bool {
+    expr.gives_ordered_nodes() || matches!(expr, Expr::Call(Function::Id, _))
 }
 
 /// Whether an expression gives just one atomic value, whatever the message.
@@ -139,6 +177,7 @@ fn is_one_atom(program: &Program, id: ExprId) -> bool {
                     | CurrentDateTime
                     | CurrentTime
                     | EncodeForUri
+                    | FormatNumber
                     | ImplicitTimezone
                     | NormalizeUnicode
                     | Number
@@ -160,6 +199,7 @@ fn is_boolean(function: Function) -> bool {
         function,
         Boolean
             | Contains
+            | DeepEqual
             | Empty
             | EndsWith
             | Exists

@@ -8,6 +8,8 @@
 use crate::language::arithmetic::Arithmetic;
 use crate::language::comparison::Comparison;
 use crate::language::functions::Function;
+use crate::language::moment_pictures::MomentPicture;
+use crate::language::number_pictures::NumberPicture;
 use crate::language::patterns::Pattern;
 use crate::language::types::Type;
 use crate::language::values::Values;
@@ -38,6 +40,8 @@ pub struct Program {
     pub(crate) parts: Vec<Part>,
     /// Patterns, by number of the call that has each.
     pub(crate) patterns: Vec<(ExprId, Pattern)>,
+    /// Pictures of numbers, dates and times, by number of the call that has each.
+    pub(crate) pictures: Vec<(ExprId, Picture)>,
     /// Sequences of literals, by number of the expression.
     pub(crate) sets: Vec<(ExprId, ValueSet)>,
     /// Names, literals and text of constructors.
@@ -416,6 +420,13 @@ pub enum Part {
     Enclosed(ExprId),
 }
 
+/// How a number, or a date or time, is written.
+#[derive(Clone, Debug)]
+pub(crate) enum Picture {
+    Number(Box<NumberPicture>),
+    Moment(MomentPicture),
+}
+
 /// The values of a sequence of literals.
 #[derive(Clone, Debug)]
 pub struct ValueSet {
@@ -436,6 +447,12 @@ impl Program {
     pub(crate) fn pattern(&self, id: ExprId) -> Option<&Pattern> {
         let at = self.patterns.binary_search_by_key(&id, |&(known, _)| known).ok()?;
         Some(&self.patterns[at].1)
+    }
+
+    /// The picture of a call.
+    pub(crate) fn picture(&self, id: ExprId) -> Option<&Picture> {
+        let at = self.pictures.binary_search_by_key(&id, |&(known, _)| known).ok()?;
+        Some(&self.pictures[at].1)
     }
 
     /// The set of the values of some expressions, if all are literals.

@@ -1,7 +1,7 @@
 //! A batch of messages on several threads; the answers are put together in the order of the messages.
 
 use super::dissemination::Dissemination;
-use super::serving::{NO_FRAGMENT, Options, Output};
+use super::serving::{NO_FRAGMENT, NodePlace, Options, Output};
 use super::worker::{GroupCounts, Target, Worker};
 use crate::engine::counters::Stats;
 use crate::engine::interrupt;
@@ -11,6 +11,7 @@ use crate::engine::verdicts::{UsedUp, Verdict};
 use crate::registry::batch::{self, Answer as Matched, Buffers, Messages, match_run};
 use crate::registry::workers::Workers;
 use crate::xml::parser::Refusal;
+use crate::xml::places::Place;
 use std::ops::Range;
 use std::sync::Arc;
 
@@ -39,6 +40,8 @@ pub struct Answer {
     pub bytes: Vec<u8>,
     /// Where each fragment ends.
     pub ends: Vec<i64>,
+    /// Per delivery of a node, ascending: which of the deliveries it is, and its place.
+    pub places: Vec<(u32, Place)>,
     /// The refused messages, ascending.
     pub refusals: Vec<(usize, Refusal)>,
     /// Pairs of message and subscription without a delivery that might have had one, ascending.
@@ -55,6 +58,9 @@ impl Answer {
 
     /// Adds the deliveries and verdicts of one message; its fragments are those of the run.
     fn take(&mut self, message: usize, out: &mut Output) {
+        if !out.places.is_empty() {
+            self.take_places(out);
+        }
         for delivery in out.deliveries.drain(..) {
             self.messages.push(message as u32);
             self.subscriptions.push(delivery.subscription);
@@ -63,6 +69,21 @@ impl Answer {
         }
         let verdicts = out.verdicts.drain(..);
         self.verdicts.extend(verdicts.map(|(number, verdict)| (message, number, verdict)));
+    }
+
+    /// Adds the places among the deliveries of a message.
+    fn take_places(&mut self, out: &mut Output) {
+        let first = self.messages.len();
+        out.places.sort_unstable_by_key(|each| (each.subscription, each.result));
+        let mut places = out.places.drain(..).peekable();
+        for (at, delivery) in out.deliveries.iter().enumerate() {
+            let is_of = |each: &NodePlace| {
+                (each.subscription, each.result) == (delivery.subscription, delivery.result)
+            };
+            if let Some(NodePlace { place, .. }) = places.next_if(is_of) {
+                self.places.push(((first + at) as u32, place));
+            }
+        }
     }
 
     /// Adds the answer to the messages that follow.
@@ -77,7 +98,8 @@ impl Answer {
             self.stats.add(&stats);
             return;
         }
-        let base = self.ends.len() as u32;
+        let (base, rows) = (self.ends.len() as u32, self.messages.len() as u32);
+        self.places.extend(next.places.into_iter().map(|(row, place)| (rows + row, place)));
         let start = self.bytes.len() as i64;
         self.messages.extend(next.messages);
         self.subscriptions.extend(next.subscriptions);

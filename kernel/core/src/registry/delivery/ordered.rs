@@ -11,12 +11,14 @@ use super::plans::{Plans, Way};
 use super::serving::{Allowance, Audience, DELIVERY_BYTES, Delivery, Output, Whole};
 use super::steps::MessageSteps;
 use crate::engine::interrupt::did;
-use crate::engine::plans::factory::{Factory, Source, is_delivered};
+use crate::engine::plans::factory::{Factory, Source, is_delivered, returned};
 use crate::engine::plans::found::{Found, ListId};
 use crate::engine::plans::shared::SubscriptionNumber;
 use crate::engine::plans::template::{Deliver, TemplateId};
 use crate::engine::programs::{Results, Session};
 use crate::engine::verdicts::Verdict;
+use crate::xml::places::{PLACE_BYTES, Places};
+use crate::xml::tree::NodeRef;
 use hashbrown::HashMap;
 use rustc_hash::FxBuildHasher;
 use std::ops::Range;
@@ -29,6 +31,7 @@ type Wanted = (SubscriptionNumber, Option<(ListId, TemplateId)>);
 pub(super) struct Service<'s, 'm> {
     pub(crate) plans: &'s Plans,
     pub(crate) source: Source<'m>,
+    pub(crate) places: Places<'m>,
     /// It has begun with what the shared plans have found.
     pub(crate) factory: &'s mut Factory,
     pub(crate) session: Session<'m>,
@@ -40,6 +43,8 @@ pub(super) struct Service<'s, 'm> {
 enum Outcome {
     /// Its results are these of [`Ordered::fragments`].
     Results(Range<usize>),
+    /// Its results are the places of these nodes.
+    Nodes(Vec<NodeRef>),
     /// It gets the message, or the notice.
     Told(Deliver),
     /// It would have a result, and there is no room.
@@ -107,6 +112,7 @@ impl Ordered {
                         fragment,
                     }));
                 }
+                Ok(Outcome::Nodes(nodes)) => out.deliver_nodes(subscription, &with.places, &nodes),
                 Ok(Outcome::Told(deliver)) => {
                     let delivery = whole.delivery(subscription, deliver, &mut out.fragments);
                     out.deliveries.push(delivery);
@@ -129,12 +135,18 @@ impl Ordered {
         let kind = with.plans.shared.templates.kind(template);
         let plan = with.plans.shared.templates.get(template);
         let deliver = with.allowance.deliver(kind.deliver);
-        if deliver != Deliver::Fragment || kind.may_be_empty || self.is_full {
+        if deliver.is_condition() || kind.may_be_empty || self.is_full {
             let bound = with.source.shared.found().list(list);
             let is_delivered = is_delivered(&with.source, plan, bound);
-            if !is_delivered || deliver != Deliver::Fragment || self.is_full {
+            if !is_delivered || deliver.is_condition() || self.is_full {
                 return Ok(told(deliver, is_delivered));
             }
+        }
+        if deliver == Deliver::Nodes {
+            let nodes = returned(&with.source, plan, with.source.shared.found().list(list));
+            let nodes = with.allowance.check_nodes(nodes);
+            let nodes = nodes.map_err(|error| with.allowance.verdict(error))?;
+            return Ok(self.keep_nodes(with.allowance, nodes));
         }
         let bytes_max = with.allowance.bytes_max;
         let too_long = Verdict::TooLong { bytes_max };
@@ -180,18 +192,25 @@ impl Ordered {
             return Ok(Outcome::Told(deliver));
         }
         let (is_full, scratch) = (self.is_full || !with.allowance.writes, &mut self.scratch);
-        let is_written = deliver == Deliver::Fragment && !is_full;
+        let is_written = !deliver.is_condition() && !is_full;
+        let mut nodes = Vec::new();
         let is_delivered = with.steps.evaluate(
             &mut with.session,
             with.allowance,
             |session, bounds| match way {
-                Way::Program(program, Deliver::Fragment) if is_full => {
+                Way::Program(program, Deliver::Fragment | Deliver::Nodes) if is_full => {
                     session.is_delivered(program, bounds)
                 }
                 Way::Program(program, Deliver::Fragment) => session.run(program, bounds, scratch),
-                Way::Program(program, _) => session.holds(program, bounds),
-                Way::Selection(expression) if is_full => session.selects(expression, bounds),
-                Way::Selection(expression) => session.select(expression, bounds, scratch),
+                Way::Program(program, Deliver::Message | Deliver::Ids) => {
+                    session.holds(program, bounds)
+                }
+                Way::Selection(expression, _) if is_full => session.selects(expression, bounds),
+                Way::Program(_, Deliver::Nodes) | Way::Selection(_, Deliver::Nodes) => {
+                    nodes = with.allowance.check_nodes(way.nodes(session, bounds)?)?;
+                    Ok(!nodes.is_empty())
+                }
+                Way::Selection(expression, _) => session.select(expression, bounds, scratch),
                 Way::Unsubscribed
                 | Way::Shared
                 | Way::Filter(_)
@@ -202,7 +221,17 @@ impl Ordered {
         if !is_written {
             return Ok(told(deliver, is_delivered));
         }
+        if deliver == Deliver::Nodes {
+            return Ok(self.keep_nodes(with.allowance, nodes));
+        }
         Ok(self.keep(with.allowance, out))
+    }
+
+    /// Makes room for the places of nodes, if there is room for all of them.
+    fn keep_nodes(&mut self, allowance: &Allowance, nodes: Vec<NodeRef>) -> Outcome {
+        self.spent += nodes.len() * (DELIVERY_BYTES + PLACE_BYTES);
+        self.is_full = self.spent > allowance.message_bytes_max;
+        if self.is_full { Outcome::Full } else { Outcome::Nodes(nodes) }
     }
 
     /// Takes the results that lie in `scratch` over, each unless the message has an equal one already;
@@ -244,7 +273,7 @@ impl Ordered {
 fn told(deliver: Deliver, is_delivered: bool) -> Outcome {
     match deliver {
         _ if !is_delivered => Outcome::Unasked,
-        Deliver::Fragment => Outcome::Full,
+        Deliver::Fragment | Deliver::Nodes => Outcome::Full,
         Deliver::Message | Deliver::Ids => Outcome::Told(deliver),
     }
 }

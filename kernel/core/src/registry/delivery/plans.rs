@@ -4,6 +4,7 @@ use super::gates::Gates;
 use super::query::{Refused, Scope, SubscriptionQuery, shared_plan_of_path};
 use crate::engine::plans::shared::{Counts, PlanSpec, SharedPlans, Sharing, SubscriptionNumber};
 use crate::engine::plans::template::Deliver;
+use crate::engine::programs::{Bounds, RunError, Session};
 use crate::language::choice::{Language, begins_as_xquery};
 use crate::language::compile::{CompiledQuery, Evaluated, compile_gate, compile_query};
 use crate::language::gates::gate_of;
@@ -18,6 +19,7 @@ use crate::registry::catalogue::Entry;
 use crate::registry::snapshot::Snapshot;
 use crate::registry::snapshot::parts::{FrozenPart, FrozenWay};
 use crate::registry::target::View;
+use crate::xml::tree::NodeRef;
 use std::collections::BTreeSet;
 use std::sync::{Arc, OnceLock};
 
@@ -48,8 +50,8 @@ pub(super) enum Way {
     Shared,
     /// A program, run where the gate holds.
     Program(Arc<Program>, Deliver),
-    /// Nodes of an expression, selected where the gate holds.
-    Selection(Arc<Expression>),
+    /// Nodes of an expression, or their places, selected where the gate holds.
+    Selection(Arc<Expression>, Deliver),
     /// Where the query holds, the message or the fact.
     Filter(Deliver),
     /// Where the gate holds, the steps of a series (by its number) are done, and then what this number is there.
@@ -62,19 +64,30 @@ impl Way {
     /// What is delivered where the gate holds.
     pub(super) fn deliver(&self) -> Deliver {
         match self {
-            Way::Program(_, deliver) | Way::Filter(deliver) => *deliver,
-            Way::Unsubscribed
-            | Way::Shared
-            | Way::Selection(_)
-            | Way::Stepped(..)
-            | Way::Damaged => Deliver::Fragment,
+            Way::Program(_, deliver) | Way::Selection(_, deliver) | Way::Filter(deliver) => {
+                *deliver
+            }
+            Way::Unsubscribed | Way::Shared | Way::Stepped(..) | Way::Damaged => Deliver::Fragment,
+        }
+    }
+
+    /// The nodes whose places are delivered where the gate holds.
+    pub(super) fn nodes(
+        &self,
+        session: &mut Session<'_>,
+        bounds: Bounds,
+    ) -> Result<Vec<NodeRef>, RunError> {
+        match self {
+            Way::Program(program, Deliver::Nodes) => session.run_nodes(program, bounds),
+            Way::Selection(expression, Deliver::Nodes) => session.nodes(expression, bounds),
+            _ => Ok(Vec::new()),
         }
     }
 
     fn needs_full_tree(&self) -> bool {
         match self {
             Way::Program(program, _) => program.needs_full_tree(),
-            Way::Selection(expression) => expression.needs_full_tree(),
+            Way::Selection(expression, _) => expression.needs_full_tree(),
             Way::Unsubscribed | Way::Shared | Way::Filter(_) | Way::Stepped(..) | Way::Damaged => {
                 false
             }
@@ -146,12 +159,12 @@ impl Base {
         let scope = Scope::new(self.snapshot.namespaces()[namespaces as usize].clone());
         let compiled = match (SubscriptionQuery::read(text, language, &scope, deliver), way) {
             (Ok(SubscriptionQuery::XQuery(program)), FrozenWay::Program)
-                if undeliverable_part(&program, deliver != Deliver::Fragment).is_none() =>
+                if undeliverable_part(&program, deliver.delivered()).is_none() =>
             {
                 Way::Program(program, deliver)
             }
             (Ok(SubscriptionQuery::XPath(tree)), FrozenWay::Selection) => {
-                Way::Selection(Arc::new(Expression::of(&tree)))
+                Way::Selection(Arc::new(Expression::of(&tree)), deliver)
             }
             _ => Way::Damaged,
         };
@@ -190,8 +203,12 @@ pub(super) fn shared_plan_of(asked: Asked<'_>, scope: &Scope) -> Option<PlanSpec
 }
 
 /// Filters of a base, by what they deliver.
-static FILTERS: [Way; 3] =
-    [Way::Filter(Deliver::Fragment), Way::Filter(Deliver::Message), Way::Filter(Deliver::Ids)];
+static FILTERS: [Way; Deliver::ALL.len()] = [
+    Way::Filter(Deliver::Fragment),
+    Way::Filter(Deliver::Message),
+    Way::Filter(Deliver::Ids),
+    Way::Filter(Deliver::Nodes),
+];
 static SHARED: Way = Way::Shared;
 /// What is done for one of a base that has left.
 static LEFT: Way = Way::Unsubscribed;
@@ -258,7 +275,7 @@ impl Plans {
                 Way::Unsubscribed | Way::Damaged => return WayKind::Unsubscribed,
                 Way::Shared => FrozenWay::Shared,
                 Way::Program(..) => FrozenWay::Program,
-                Way::Selection(_) => FrozenWay::Selection,
+                Way::Selection(..) => FrozenWay::Selection,
                 Way::Filter(_) => FrozenWay::Filter,
                 &Way::Stepped(series, place) => FrozenWay::Stepped(series, place),
             }),
@@ -318,7 +335,7 @@ impl Plans {
             if let Some(spec) = shared_plan_of_path(text, scope, deliver) {
                 return Ok(self.add_shared(&spec));
             }
-            if deliver != Deliver::Fragment
+            if deliver.is_condition()
                 && let Ok(steps) = compile(text, &scope.resolver)
             {
                 return Ok(self.add_gated(&[&steps], None, Way::Filter(deliver)));
@@ -394,10 +411,10 @@ impl Plans {
         program: Arc<Program>,
         deliver: Deliver,
     ) -> Result<SubscriptionNumber, Refused> {
-        let is_condition = deliver != Deliver::Fragment;
-        if undeliverable_part(&program, is_condition).is_some() {
+        if undeliverable_part(&program, deliver.delivered()).is_some() {
             return Err(Refused);
         }
+        let is_condition = deliver.is_condition();
         let gate = gate_of(&program, is_condition);
         let gate = compile_gate(&gate, is_condition);
         let way = match gate.is_exact() {
@@ -413,9 +430,10 @@ impl Plans {
         deliver: Deliver,
     ) -> Result<SubscriptionNumber, Refused> {
         let compiled = compile_query(tree).map_err(|_| Refused)?;
-        let way = match deliver {
-            Deliver::Fragment => Way::Selection(Arc::new(Expression::of(tree))),
-            deliver => Way::Filter(deliver),
+        let way = if deliver.is_condition() {
+            Way::Filter(deliver)
+        } else {
+            Way::Selection(Arc::new(Expression::of(tree)), deliver)
         };
         Ok(self.add_compiled(&compiled, way))
     }

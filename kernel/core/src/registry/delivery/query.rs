@@ -76,7 +76,7 @@ impl SubscriptionQuery {
             }
         };
         let tree = tree.map_err(|_| Refused)?;
-        if deliver == Deliver::Fragment && kind_of(&tree) != Kind::Nodes {
+        if !deliver.is_condition() && kind_of(&tree) != Kind::Nodes {
             return Err(Refused);
         }
         Ok(SubscriptionQuery::XPath(tree))
@@ -103,10 +103,10 @@ impl SubscriptionQuery {
 
 /// The plan of a bare path whose nodes are delivered; none if it is not of the shared class.
 pub(super) fn shared_plan_of_path(text: &str, scope: &Scope, deliver: Deliver) -> Option<PlanSpec> {
-    if deliver != Deliver::Fragment {
+    if deliver.is_condition() {
         return None;
     }
-    let program = Program::parse_path(text, &scope.bindings)?;
+    let program = Program::parse_path(&without_comments(text), &scope.bindings)?;
     let is_path = matches!(program.expr(program.body()), Expr::Path { .. });
-    if is_path { plan_of_path(&program) } else { None }
+    if is_path { plan_of_path(&program, deliver) } else { None }
 }

@@ -273,12 +273,12 @@ pub(super) fn gate_before(
     steps: &[EditStep],
 ) -> Result<BTreeSet<Path>, Refused> {
     let Asked { text, language, deliver } = asked;
-    let is_condition = deliver != Deliver::Fragment;
+    let is_condition = deliver.is_condition();
     let gate;
     let query = SubscriptionQuery::read(text, language, scope, deliver)?;
     let compiled = match &query {
         SubscriptionQuery::XQuery(program) => {
-            if undeliverable_part(program, is_condition).is_some() {
+            if undeliverable_part(program, deliver.delivered()).is_some() {
                 return Err(Refused);
             }
             gate = gate_of(program, is_condition);

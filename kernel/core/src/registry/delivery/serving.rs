@@ -7,7 +7,7 @@ use crate::engine::counters::Stats;
 use crate::engine::ids::QueryNumber;
 use crate::engine::interrupt::did;
 use crate::engine::options;
-use crate::engine::plans::factory::{Factory, Source, is_delivered};
+use crate::engine::plans::factory::{Factory, Source, is_delivered, returned};
 use crate::engine::plans::run::{ENTRIES_MAX, Overflow, SharedRun};
 use crate::engine::plans::shared::SubscriptionNumber;
 use crate::engine::plans::template::Deliver;
@@ -19,7 +19,7 @@ use crate::registry::matcher::Engine;
 use crate::registry::snapshot::parts::FrozenWay;
 use crate::registry::target::View;
 use crate::xml::parser::{Limits, Parsed};
-use crate::xml::serializer::Put;
+use crate::xml::places::{PLACE_BYTES, Place, Places};
 use crate::xml::tree::NodeRef;
 use std::collections::HashSet;
 use std::time::Instant;
@@ -45,8 +45,6 @@ pub struct Options {
     pub message_result_bytes_max: usize,
     /// Node numbers that the columns of the shared plans may hold together for one message.
     pub entries_max: usize,
-    /// Puts down where elements lie in the message, and not their text: see [`Put::Span`].
-    pub puts_spans: bool,
 }
 
 /// Nothing is too long where nothing is written.
@@ -62,7 +60,6 @@ impl From<options::Options> for Options {
             result_ratio_max: usize::MAX,
             message_result_bytes_max: usize::MAX,
             entries_max: ENTRIES_MAX,
-            puts_spans: false,
         }
     }
 }
@@ -89,8 +86,20 @@ pub struct Delivery {
     pub fragment: u32,
 }
 
-/// No fragment: the fact that there is something is what is delivered.
+/// No fragment: the fact that there is something is what is delivered, or the place of a node, which stands in
+/// [`Output::places`].
 pub const NO_FRAGMENT: u32 = u32::MAX;
+
+/// A delivery of a node: its place.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct NodePlace {
+    /// To which subscription.
+    pub subscription: SubscriptionNumber,
+    /// Which of its results; 0-based.
+    pub result: u32,
+    /// Where the node is.
+    pub place: Place,
+}
 
 /// What messages have given, one after the other. The caller empties deliveries and verdicts between
 /// messages, and the fragments when he has no more use for them.
@@ -98,10 +107,28 @@ pub const NO_FRAGMENT: u32 = u32::MAX;
 pub struct Output {
     /// Deliveries, ascending by subscription and result.
     pub deliveries: Vec<Delivery>,
+    /// The places of those that are nodes, in any order.
+    pub places: Vec<NodePlace>,
     /// The fragments; distinct ones of each message.
     pub fragments: Results,
     /// Subscriptions without a delivery that might have had one, ascending.
     pub verdicts: Vec<(SubscriptionNumber, Verdict)>,
+}
+
+impl Output {
+    /// Appends the deliveries of nodes to a subscription.
+    pub(super) fn deliver_nodes(
+        &mut self,
+        subscription: SubscriptionNumber,
+        places: &Places<'_>,
+        nodes: &[NodeRef],
+    ) {
+        for (result, &node) in nodes.iter().enumerate() {
+            let (result, place) = (result as u32, places.place(node));
+            self.deliveries.push(Delivery { subscription, result, fragment: NO_FRAGMENT });
+            self.places.push(NodePlace { subscription, result, place });
+        }
+    }
 }
 
 /// Plans, and whose they are.
@@ -174,6 +201,12 @@ impl Allowance {
         if self.writes { deliver } else { Deliver::Ids }
     }
 
+    /// Nodes whose places are the results of one subscription, if these are not too long.
+    pub(crate) fn check_nodes(&self, nodes: Vec<NodeRef>) -> Result<Vec<NodeRef>, RunError> {
+        let is_within = nodes.len() * PLACE_BYTES <= self.bytes_max;
+        if is_within { Ok(nodes) } else { Err(RunError::TooLong) }
+    }
+
     /// What one run of a program may cost.
     pub(crate) fn bounds(&self) -> Bounds {
         Bounds { steps_max: self.steps_max, bytes_max: self.bytes_max }
@@ -193,12 +226,24 @@ impl Allowance {
 pub(super) struct Whole<'m> {
     pub(crate) bytes: &'m [u8],
     pub(crate) fragment: Option<u32>,
+    /// Whether the bytes are those that came.
+    came: bool,
 }
 
 impl<'m> Whole<'m> {
     /// Nobody wants it yet.
     pub(super) fn new(bytes: &'m [u8]) -> Self {
-        Whole { bytes, fragment: None }
+        Whole { bytes, fragment: None, came: true }
+    }
+
+    /// The same, of a message that steps were done to: its nodes lie nowhere in the bytes that came.
+    pub(super) fn restructured(bytes: &'m [u8]) -> Self {
+        Whole { came: false, ..Whole::new(bytes) }
+    }
+
+    /// The places of the nodes of the message.
+    pub(super) fn places<'p>(&self, parsed: Parsed<'p>) -> Places<'p> {
+        Places::of(parsed.message, self.came.then_some(self.bytes))
     }
 
     /// Bytes that it takes among the fragments. They are not counted: a message is as long as it is.
@@ -219,7 +264,7 @@ impl<'m> Whole<'m> {
                 fragments.ends.push(fragments.bytes.len());
                 (fragments.ends.len() - 1) as u32
             }),
-            Deliver::Fragment | Deliver::Ids => NO_FRAGMENT,
+            Deliver::Fragment | Deliver::Ids | Deliver::Nodes => NO_FRAGMENT,
         };
         Delivery { subscription, result: 0, fragment }
     }
@@ -238,12 +283,6 @@ impl Serving {
             stepped: Vec::new(),
             ordered: Ordered::default(),
         }
-    }
-
-    /// What is put down of nodes from here on.
-    pub(super) fn put(&mut self, put: Put) {
-        self.factory.put(put);
-        self.programs.put(put);
     }
 
     /// When the messages were that are served from here on.
@@ -317,6 +356,7 @@ impl Serving {
                 u64::from(last.replace(delivery.subscription) != Some(delivery.subscription));
             stats.result_bytes += fragment_len(&out.fragments, delivery.fragment) as u64;
         }
+        stats.result_bytes += ((out.places.len() - before.places) * PLACE_BYTES) as u64;
         if allowance.writes {
             stats.deliveries += (out.deliveries.len() - deliveries) as u64;
         }
@@ -339,6 +379,7 @@ impl Serving {
         self.factory.begin(found);
         let Parsed { message, names, .. } = parsed;
         let source = Source { message, names, shared: &self.shared };
+        let places = whole.places(parsed);
         let bytes_max = allowance.bytes_max;
         let templates = &plans.shared.templates;
         for (subscription, list, template) in found.iter() {
@@ -350,9 +391,22 @@ impl Serving {
                 continue;
             }
             let deliver = allowance.deliver(kind.deliver);
-            if deliver != Deliver::Fragment {
+            if deliver.is_condition() {
                 let delivery = whole.delivery(subscription, deliver, &mut out.fragments);
                 out.deliveries.push(delivery);
+                continue;
+            }
+            if deliver == Deliver::Nodes {
+                let nodes = returned(&source, templates.get(template), found.list(list));
+                let is_stopped = did(nodes.len() as u64 + 1);
+                match allowance.check_nodes(nodes) {
+                    Ok(nodes) => out.deliver_nodes(subscription, &places, &nodes),
+                    Err(_) => out.verdicts.push((subscription, Verdict::TooLong { bytes_max })),
+                }
+                if is_stopped {
+                    return Ok(());
+                }
+                before.check(out, whole, allowance)?;
                 continue;
             }
             let template = (template, || templates.get(template));
@@ -480,7 +534,7 @@ impl Serving {
                 (Way::Shared, _) => {
                     Ok(Some(shared.found().of(number).map_or_else(Vec::new, <[u32]>::to_vec)))
                 }
-                (Way::Selection(expression), Some(session))
+                (Way::Selection(expression, _), Some(session))
                     if candidates.binary_search(&number).is_ok() =>
                 {
                     let mut elements = Some(Vec::new());
@@ -523,9 +577,10 @@ impl Serving {
         let Parsed { message, names, .. } = parsed;
         let mut session = Session::new(message, names, &mut self.programs);
         let mut steps = MessageSteps::new(allowance.message_steps_max / UNORDERED_PART);
+        let places = whole.places(parsed);
         for &subscription in &self.candidates {
-            let way = plans.way(subscription);
-            serve_one((subscription, way), &mut session, allowance, &mut steps, whole, out)?;
+            let asked = (subscription, plans.way(subscription));
+            serve_one(asked, &mut session, allowance, &mut steps, (whole, &places), out)?;
             before.check(out, whole, allowance)?;
         }
         Ok(steps.taken())
@@ -551,6 +606,7 @@ impl Serving {
         let with = Service {
             plans: audience.plans,
             source,
+            places: whole.places(parsed),
             factory: &mut self.factory,
             session,
             allowance,
@@ -571,17 +627,11 @@ pub(super) struct Selected {
     pub(super) gate_steps: u64,
 }
 
-/// Bytes of a message before its source; None where the source is a copy, in another encoding.
-pub(super) fn before(source: &[u8], message: &[u8]) -> Option<u32> {
-    let (source, message) = (source.as_ptr_range(), message.as_ptr_range());
-    let is_inside = message.start <= source.start && source.end <= message.end;
-    is_inside.then(|| (source.start as usize - message.start as usize) as u32)
-}
-
 /// What an output held before a message.
 #[derive(Clone, Copy)]
 pub(super) struct Before {
     pub(super) deliveries: usize,
+    pub(super) places: usize,
     pub(super) verdicts: usize,
     bytes: usize,
     ends: usize,
@@ -591,24 +641,27 @@ impl Before {
     pub(super) fn of(out: &Output) -> Self {
         Before {
             deliveries: out.deliveries.len(),
+            places: out.places.len(),
             verdicts: out.verdicts.len(),
             bytes: out.fragments.bytes.len(),
             ends: out.fragments.ends.len(),
         }
     }
 
-    /// Bytes that the deliveries since then take, equal results once, the message itself left out.
+    /// Bytes that the deliveries since then take, equal results once, every place, the message itself left out.
     pub(super) fn result_bytes(self, out: &Output, whole: &Whole<'_>) -> usize {
         let fragments = self.ends as u32..out.fragments.ends.len() as u32;
         let fragments = fragments.filter(|&fragment| whole.fragment != Some(fragment));
         let distinct: HashSet<&[u8]> =
             fragments.map(|fragment| out.fragments.get(fragment)).collect();
         let rows = (out.deliveries.len() - self.deliveries) * DELIVERY_BYTES;
-        rows + distinct.into_iter().map(<[u8]>::len).sum::<usize>()
+        let places = (out.places.len() - self.places) * PLACE_BYTES;
+        rows + places + distinct.into_iter().map(<[u8]>::len).sum::<usize>()
     }
 
     fn restore(self, out: &mut Output) {
         out.deliveries.truncate(self.deliveries);
+        out.places.truncate(self.places);
         out.verdicts.truncate(self.verdicts);
         out.fragments.bytes.truncate(self.bytes);
         out.fragments.ends.truncate(self.ends);
@@ -619,8 +672,9 @@ impl Before {
     #[inline]
     fn check(self, out: &Output, whole: &Whole<'_>, allowance: &Allowance) -> Result<(), NotAll> {
         let bytes = out.fragments.bytes.len() - self.bytes - whole.len();
-        let rows = out.deliveries.len() - self.deliveries;
-        let is_within = bytes + rows * DELIVERY_BYTES <= allowance.message_bytes_max;
+        let rows = (out.deliveries.len() - self.deliveries) * DELIVERY_BYTES;
+        let places = (out.places.len() - self.places) * PLACE_BYTES;
+        let is_within = bytes + rows + places <= allowance.message_bytes_max;
         if is_within { Ok(()) } else { Err(NotAll) }
     }
 }
@@ -640,11 +694,12 @@ fn serve_one(
     session: &mut Session<'_>,
     allowance: &Allowance,
     steps: &mut MessageSteps,
-    whole: &mut Whole<'_>,
+    (whole, places): (&mut Whole<'_>, &Places<'_>),
     out: &mut Output,
 ) -> Result<(), NotAll> {
     let first = out.fragments.ends.len();
     let fragments = &mut out.fragments;
+    let mut nodes = Vec::new();
     let mut evaluate = |ask: &mut dyn FnMut(&mut Session<'_>, Bounds) -> Result<bool, RunError>| {
         steps.evaluate(session, allowance, ask)
     };
@@ -655,22 +710,29 @@ fn serve_one(
         Way::Program(program, Deliver::Fragment) if allowance.writes => {
             evaluate(&mut |session, bounds| session.run(program, bounds, fragments))
         }
-        Way::Program(program, Deliver::Fragment) => {
+        Way::Program(_, Deliver::Nodes) | Way::Selection(_, Deliver::Nodes) if allowance.writes => {
+            evaluate(&mut |session, bounds| {
+                nodes = allowance.check_nodes(way.nodes(session, bounds)?)?;
+                Ok(!nodes.is_empty())
+            })
+        }
+        Way::Program(program, Deliver::Fragment | Deliver::Nodes) => {
             evaluate(&mut |session, bounds| session.is_delivered(program, bounds))
         }
         Way::Program(program, _) => evaluate(&mut |session, bounds| session.holds(program, bounds)),
-        Way::Selection(expression) if allowance.writes => {
+        Way::Selection(expression, _) if allowance.writes => {
             evaluate(&mut |session, bounds| session.select(expression, bounds, fragments))
         }
-        Way::Selection(expression) => {
+        Way::Selection(expression, _) => {
             evaluate(&mut |session, bounds| session.selects(expression, bounds))
         }
     };
     let deliver = allowance.deliver(way.deliver());
     match outcome {
-        Ok(true) if deliver != Deliver::Fragment => {
+        Ok(true) if deliver.is_condition() => {
             out.deliveries.push(whole.delivery(subscription, deliver, fragments));
         }
+        Ok(_) if deliver == Deliver::Nodes => out.deliver_nodes(subscription, places, &nodes),
         // What is not delivered has left nothing behind.
         Ok(_) => {
             let fragments = first..out.fragments.ends.len();

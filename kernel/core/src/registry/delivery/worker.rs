@@ -3,9 +3,7 @@
 use super::dissemination::{Dissemination, State};
 use super::plans::WayKind;
 use super::series::{Series, SeriesNumber};
-use super::serving::{
-    Allowance, Audience, Before, Options, Output, Serving, Whole, before as bytes_before,
-};
+use super::serving::{Allowance, Audience, Before, Options, Output, Serving, Whole};
 use super::walk::{Came, MessageBudget, Text, Tools, Walk};
 use crate::engine::counters::Stats;
 use crate::engine::interrupt::did;
@@ -17,7 +15,6 @@ use crate::registry::snapshot::Snapshot;
 use crate::registry::snapshot::parts::FrozenWay;
 use crate::registry::target::View;
 use crate::xml::parser::{Door, Parsed, Refusal};
-use crate::xml::serializer::Put;
 use std::collections::HashMap;
 use std::sync::RwLockReadGuard;
 use std::time::Instant;
@@ -213,7 +210,7 @@ impl Worker {
             let MessageBudget { steps, result_bytes, .. } = walk.budget;
             let allowance = allowance_of(options, bytes.len(), (steps, result_bytes), writes);
             let (before, taken) = (Before::of(out), stats.steps);
-            let mut whole = Whole::new(bytes);
+            let mut whole = Whole::restructured(bytes);
             let audience = Audience {
                 plans: &series.plans,
                 catalogue: state.catalogue(),
@@ -227,6 +224,9 @@ impl Worker {
             walk.budget.result_bytes = result_bytes.saturating_sub(spent);
             for delivery in &mut out.deliveries[before.deliveries..] {
                 delivery.subscription = audience.number(delivery.subscription);
+            }
+            for place in &mut out.places[before.places..] {
+                place.subscription = audience.number(place.subscription);
             }
             for (subscription, _) in &mut out.verdicts[before.verdicts..] {
                 *subscription = audience.number(*subscription);
@@ -306,10 +306,6 @@ impl Worker {
                 && (tree.has_source_spans || !self.matches_by_spans);
             if is_ready {
                 self.stats.nodes += (tree.len() + tree.attribute_name.len()) as u64;
-                if self.options.puts_spans {
-                    let before = bytes_before(parsed.message.source, bytes);
-                    self.serving.put(Put::Span { before });
-                }
                 f(&mut self.serving, (view, state.as_deref()), parsed, &allowance, &mut self.stats);
             }
             // When the first one comes that needs more of a message, the message at hand is read again; those that

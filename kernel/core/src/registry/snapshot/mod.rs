@@ -293,7 +293,7 @@ fn check_subscriptions(file: &FilePart) -> Option<&'static str> {
         of.is_empty()
     } else {
         modes.len() == queries
-            && modes.iter().all(|mode| mode & 3 < 3 && mode >> 2 < 3)
+            && modes.iter().all(|mode| mode >> 2 < 3)
             && of.len() == queries
             && of.iter().all(|&subscriber| (subscriber as usize) < subscribers)
             && check_texts(file, Tag::SubscriberOffsets, Tag::Subscribers, subscribers)

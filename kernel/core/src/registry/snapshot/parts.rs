@@ -76,8 +76,8 @@ impl FrozenPart {
         };
         // A filter delivers no nodes, a selection nothing else.
         let fits = |number: usize| match ways.get(number).map_or(FILTER, |way| way & 3) {
-            FILTER => deliver(number as QueryNumber) != Deliver::Fragment,
-            SELECTION => deliver(number as QueryNumber) == Deliver::Fragment,
+            FILTER => deliver(number as QueryNumber).is_condition(),
+            SELECTION => !deliver(number as QueryNumber).is_condition(),
             _ => true,
         };
         let are_sound = are_ways && gated <= len && (gated == len || !range.is_empty());

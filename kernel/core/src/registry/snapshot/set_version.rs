@@ -80,6 +80,7 @@ pub(crate) fn write_content(
         Deliver::Fragment => "fragment",
         Deliver::Message => "message",
         Deliver::Ids => "ids",
+        Deliver::Nodes => "nodes",
     };
     for text in [entry.id, entry.subscriber, entry.text, deliver, namespaces] {
         write_field(content, text);

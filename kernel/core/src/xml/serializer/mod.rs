@@ -50,7 +50,7 @@ mod writer;
 
 pub use escape::{write_attribute_value, write_text};
 pub use namespaces::Namespaces;
-pub use writer::{NO_SPAN, Put, SPAN_BYTES, Scratch, Writer, write_node};
+pub use writer::{Scratch, Writer, write_node};
 
 /// Output has become longer than its limit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -10,32 +10,9 @@ use crate::xml::tree::{Message, NONE, NodeRef};
 
 const XML_URI: &str = "http://www.w3.org/XML/1998/namespace";
 
-/// What is put down of a node.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Put {
-    /// The node, as text.
-    #[default]
-    Text,
-    /// Where an element lies in the bytes that came, as two numbers, [`SPAN_BYTES`] together; what
-    /// `before` is, lies before what the tree calls the source. [`NO_SPAN`] where it is nowhere in
-    /// them: of other nodes, of elements of an entity, and of all where the source was made anew.
-    Span {
-        /// None where the source is not in the bytes that came.
-        before: Option<u32>,
-    },
-}
-
-/// Bytes of a span: start and end, little endian.
-pub const SPAN_BYTES: usize = 8;
-
-/// Start and end of what is nowhere.
-pub const NO_SPAN: u32 = u32::MAX;
-
 /// What writers work with; keeps its memory from message to message.
 #[derive(Debug, Default)]
 pub struct Scratch {
-    /// What is put down of a node.
-    pub(crate) put: Put,
     scopes: Scopes,
     declarations: Vec<u8>,
     /// Elements in the one at hand that take the default namespace back and did not have to before.
@@ -92,12 +69,6 @@ impl<'w> Writer<'w> {
         limit: Limit,
     ) -> Result<(), TooLong> {
         let tree = self.message.tree;
-        if let Put::Span { before } = self.scratch.put {
-            let (start, end) = self.span(node, before).unwrap_or((NO_SPAN, NO_SPAN));
-            out.extend_from_slice(&start.to_le_bytes());
-            out.extend_from_slice(&end.to_le_bytes());
-            return limit.check(out);
-        }
         let value = match node {
             NodeRef::Element(element) => return self.element(out, element, outer, limit),
             NodeRef::Document => return self.document(out, outer, limit),
@@ -116,16 +87,6 @@ impl<'w> Writer<'w> {
         limit.check_room(out, value.len())?;
         write_text(out, self.message.bytes(value));
         limit.check(out)
-    }
-
-    /// Where an element lies in the bytes that came.
-    fn span(&self, node: NodeRef, before: Option<u32>) -> Option<(u32, u32)> {
-        let NodeRef::Element(element) = node else { return None };
-        let tree = self.message.tree;
-        let (start, end) = (tree.source_start[element as usize], tree.source_end[element as usize]);
-        // One that an entity holds has its own start for an end.
-        let before = before.filter(|_| end > start)?;
-        Some((start + before, end + before))
     }
 
     /// Writes an attribute into the start tag of a constructed element, a blank before it. `scope`

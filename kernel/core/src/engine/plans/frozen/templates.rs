@@ -121,7 +121,7 @@ fn byte_of(Kind { deliver, may_be_empty }: Kind) -> u8 {
 /// The kind of its byte.
 #[inline]
 pub(super) fn kind(byte: u8) -> Kind {
-    let deliver = Deliver::ALL[usize::from(byte & 3) % Deliver::ALL.len()];
+    let deliver = Deliver::ALL[usize::from(byte & 3)];
     Kind { deliver, may_be_empty: byte >> 2 & 1 == 1 }
 }
 

@@ -4,17 +4,40 @@ use super::super::syntax::{Attribute, Declaration, Element, Expr, ExprId, Name, 
 use super::facts::items;
 use super::names::{Binding, XML};
 use super::{Facts, Parser};
+use crate::language::grammar::scan::qname_length;
 use crate::language::numbers::is_blank;
 use crate::language::query::collapsed;
 use crate::language::refusal::{Parsed, Reason, Refusal};
 use crate::language::xpath::{List, TextRange};
 use std::borrow::Cow;
+use std::fmt;
 
 /// A name as written in a tag.
 #[derive(Clone, Copy, PartialEq, Eq)]
-struct Written<'t> {
+pub(super) struct Written<'t> {
     prefix: &'t str,
     local: &'t str,
+}
+
+impl<'t> Written<'t> {
+    /// The name that a text is.
+    pub(super) fn of(text: &'t str) -> Option<Written<'t>> {
+        let (prefix, local) = text.split_once(':').unwrap_or(("", text));
+        let is_name = !text.is_empty() && qname_length(text) == text.len();
+        is_name.then_some(Written { prefix, local })
+    }
+
+    /// Whether an attribute of this name declares a namespace.
+    pub(super) fn is_declaration(self) -> bool {
+        self.prefix == "xmlns" || (self.prefix.is_empty() && self.local == "xmlns")
+    }
+}
+
+impl fmt::Display for Written<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let colon = if self.prefix.is_empty() { "" } else { ":" };
+        write!(f, "{}{colon}{}", self.prefix, self.local)
+    }
 }
 
 /// The text between two tags or braces, at the end of the program's text.
@@ -28,7 +51,7 @@ struct Run {
 }
 
 /// Parts of a value or of content, and where they begin.
-type Parts = Vec<(Part, u32)>;
+pub(super) type Parts = Vec<(Part, u32)>;
 
 /// A start tag while it is read.
 #[derive(Default)]
@@ -110,7 +133,7 @@ impl<'t> Parser<'t> {
         Some(Written { prefix: "", local: first })
     }
 
-    fn constructed_name(
+    pub(super) fn constructed_name(
         &mut self,
         written: Written<'_>,
         is_attribute: bool,
@@ -276,8 +299,7 @@ impl<'t> Parser<'t> {
                 text(known.name.local) == written.local && text(known.name.uri) == text(name.uri)
             };
             if found.iter().any(is_same) {
-                let colon = if written.prefix.is_empty() { "" } else { ":" };
-                let name = [written.prefix, colon, written.local].concat();
+                let name = written.to_string();
                 return Err(Refusal::new(*offset, Reason::AttributeTwice, vec![name.into()]));
             }
             let parts = self.parts(parts);
@@ -290,7 +312,7 @@ impl<'t> Parser<'t> {
         Ok(List { start, end: self.program.attributes.len() as u32 })
     }
 
-    fn parts(&mut self, parts: &[(Part, u32)]) -> List {
+    pub(super) fn parts(&mut self, parts: &[(Part, u32)]) -> List {
         let start = self.program.parts.len() as u32;
         self.program.parts.extend(parts.iter().map(|&(part, _)| part));
         self.origins(|origins| origins.parts.extend(parts.iter().map(|&(_, offset)| offset)));
@@ -301,8 +323,7 @@ impl<'t> Parser<'t> {
         let offset = self.scanner.at;
         self.scanner.at += 2;
         if self.tag_name() != Some(written) {
-            let colon = if written.prefix.is_empty() { "" } else { ":" };
-            let name = [written.prefix, colon, written.local].concat();
+            let name = written.to_string();
             return Err(self.scanner.wrong(offset, Reason::ExpectedEndTag, &[&name]));
         }
         self.scanner.blanks();

@@ -1,59 +1,52 @@
-//! Text to syntax tree (XQuery 1.0, 3 and 4).
+//! XQuery as a [grammar](crate::language::grammar): text to program (XQuery 1.0, 3 and 4).
 //!
-//! Recursive descent over the text itself: no list of tokens, no strings but those the tree keeps.
-//! Operators are read by climbing their precedence, so that the call stack grows with what
-//! [`DEPTH_MAX`] bounds. Names, variables, functions and kinds of items are settled where they are
+//! No strings are made but those that the program keeps. Names, variables, functions and kinds of items are settled where they are
 //! read; what the parser gives needs no second look.
 
+mod collations;
+mod computed;
 mod constructors;
+mod declared;
 mod facts;
+mod grammar;
 mod names;
 mod operators;
 mod paths;
+mod pictures;
 mod primaries;
-mod scan;
+mod shorthands;
 mod static_rules;
 
 use super::origins::Origins;
 use super::syntax::{Clause, Expr, ExprId, OrderKey, Part, Program};
 use super::{Delivered, undeliverable_part};
 use crate::language::functions::Function;
+use crate::language::grammar::scan::{self, Lexis, comment_end, no_character};
+use crate::language::grammar::{Grammar, Scanner};
 use crate::language::refusal::{Parsed, Reason, Refusal};
 use crate::language::values::{VALUE_BYTES_MAX, VALUES_MAX};
 use crate::language::xpath::analyse::needs_markup;
 use crate::language::xpath::{List, TextRange};
+pub(crate) use collations::{CAPITAL_LETTERS, SMALL_LETTERS};
+use declared::Declarations;
 use facts::{Facts, items, reads};
-pub(crate) use names::is_xml_character;
 use names::{Binding, Variable};
-pub(crate) use primaries::{CAPITAL_LETTERS, SMALL_LETTERS};
-pub(crate) use scan::comment_end;
-use scan::{Scanner, no_character};
 
 /// Bytes of a text.
 const TEXT_BYTES_MAX: usize = 32 * 1024;
 /// Syntax nodes.
 const NODES_MAX: usize = 2048;
+/// Predicates of one step or filter.
+const PREDICATES_MAX: usize = 64;
 /// Parentheses, predicates, calls, constructors, FLWORs, conditionals and quantifiers within one
 /// another.
 const DEPTH_MAX: usize = 64;
 /// Depth of the syntax tree, operators counted too.
 const TREE_DEPTH_MAX: usize = 128;
 
-/// What a text is read as.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Language {
-    XQuery,
-    /// A path that means the same in XPath 1.0.
-    XPath,
-}
-
 /// Parses a text; what a refusal says of it is not the whole truth.
-pub(super) fn parse(
-    text: &str,
-    namespaces: &[(String, String)],
-    language: Language,
-) -> Parsed<Program> {
-    let mut parser = Parser::new(text, namespaces, language, None);
+pub(super) fn parse(text: &str, namespaces: &[(String, String)], lexis: Lexis) -> Parsed<Program> {
+    let mut parser = Parser::new(text, namespaces, lexis, None);
     let (body, contents) = parser.program()?;
     let mut program = parser.program;
     program.contents = contents;
@@ -69,7 +62,7 @@ pub(super) fn parse_with_origins(
     namespaces: &[(String, String)],
     delivered: Option<Delivered>,
 ) -> Parsed<(Program, Origins)> {
-    let mut parser = Parser::new(text, namespaces, Language::XQuery, Some(Box::default()));
+    let mut parser = Parser::new(text, namespaces, Lexis::XQuery, Some(Box::default()));
     let (body, contents) = match parser.program() {
         Ok(found) => found,
         Err(refusal) => return Err(parser.scanner.first_fault(refusal)),
@@ -79,8 +72,7 @@ pub(super) fn parse_with_origins(
     program.contents = contents;
     program.body = body;
     let origins = parser.origins.map(|origins| *origins).unwrap_or_default();
-    let is_condition = delivered.map(|delivered| delivered == Delivered::Condition);
-    match is_condition.and_then(|is_condition| undeliverable_part(&program, is_condition)) {
+    match delivered.and_then(|delivered| undeliverable_part(&program, delivered)) {
         Some((part, reason)) => Err(Refusal::new(origins.expr(part), reason, Vec::new())),
         None => Ok((program, origins)),
     }
@@ -100,7 +92,6 @@ struct Parser<'t> {
     /// One entry per expression.
     facts: Vec<Facts>,
     namespaces: &'t [(String, String)],
-    language: Language,
     /// Prefixes bound by the prolog and by the constructors around this place.
     bindings: Vec<Binding<'t>>,
     /// The constructor around this place.
@@ -118,6 +109,8 @@ struct Parser<'t> {
     /// Bytes of compiled patterns.
     pattern_bytes: usize,
     depth: usize,
+    /// Functions and variables of the prolog.
+    declared: Declarations<'t>,
 }
 
 /// Whether a text is within the limits of texts but for the values of its lists: the literals that stand between a
@@ -180,7 +173,7 @@ impl<'t> Parser<'t> {
     fn new(
         text: &'t str,
         namespaces: &'t [(String, String)],
-        language: Language,
+        lexis: Lexis,
         origins: Option<Box<Origins>>,
     ) -> Self {
         let guess = text.len() / 16 + 4;
@@ -191,12 +184,11 @@ impl<'t> Parser<'t> {
             ..Program::default()
         };
         Parser {
-            scanner: Scanner::new(text, origins.is_some()),
+            scanner: Scanner::new(text, lexis, origins.is_some()),
             program,
             origins,
             facts: Vec::with_capacity(guess),
             namespaces,
-            language,
             bindings: Vec::new(),
             constructor: None,
             variables: Vec::new(),
@@ -207,6 +199,7 @@ impl<'t> Parser<'t> {
             values: 0,
             pattern_bytes: 0,
             depth: 0,
+            declared: Declarations::default(),
         }
     }
 
@@ -247,7 +240,7 @@ impl<'t> Parser<'t> {
 
     /// A static rule has been looked at.
     fn keep_rule(&self, is_kept: bool) -> Parsed<()> {
-        if is_kept || self.is_explaining() {
+        if is_kept || self.is_explaining() || self.declared.is_skimming() {
             return Ok(());
         }
         // Which rule, and where: see `static_rules`.
@@ -428,7 +421,7 @@ impl<'t> Parser<'t> {
                     return refused(Reason::Construct, vec![word.into()]);
                 }
             }
-            "element" | "attribute" | "processing-instruction" | "namespace" | "validate" => {
+            "validate" => {
                 let rest = self.scanner.text_at(after);
                 let name = rest.trim_start_matches(scan::is_blank);
                 let length = scan::qname_length(name);
@@ -436,7 +429,7 @@ impl<'t> Parser<'t> {
                     && length > 0
                     && name[length..].trim_start_matches(scan::is_blank).starts_with('{');
                 if is_constructor {
-                    return refused(Reason::NamedConstructor, vec![word.into()]);
+                    return refused(Reason::Construct, vec![word.into()]);
                 }
             }
             _ => {}
@@ -607,10 +600,7 @@ impl<'t> Parser<'t> {
                     self.scanner.expect_word("least", "or greatest")?;
                 }
             }
-            if self.is_explaining() && self.scanner.is_word("collation") {
-                let at = self.scanner.place();
-                return Err(Refusal::new(at, Reason::Collation, Vec::new()));
-            }
+            self.order_collation()?;
             keys.push(OrderKey::new(key, is_descending, is_empty_least));
             places.push(offset as u32);
             if !self.scanner.take(b',') {

@@ -2,8 +2,8 @@
 
 use super::super::syntax::Start;
 use super::facts::items;
-use super::scan::name_length;
-use super::{Expr, ExprId, Facts, Language, Parser, reads};
+use super::{Expr, ExprId, Facts, Parser, reads};
+use crate::language::grammar::scan::{Lexis, name_length};
 use crate::language::query::collapsed;
 use crate::language::refusal::{Detail, Parsed, Reason, Refusal};
 use crate::language::xpath::{List, TextRange};
@@ -44,12 +44,22 @@ impl<'t> Parser<'t> {
         loop {
             let (offset, mark) = (self.scanner.place(), self.scanner.at);
             if !self.scanner.take_word("declare") {
-                return if self.is_explaining() { self.no_import() } else { Ok(()) };
+                if self.is_explaining() {
+                    self.no_import()?;
+                }
+                return self.check_declared();
             }
             // A path may begin with this name, as anything may.
             if self.scanner.byte() == b'/' || matches!(self.scanner.peek(), b'(' | b'{' | b':') {
                 self.scanner.at = mark;
-                return Ok(());
+                return self.check_declared();
+            }
+            if self.scanner.is_word("function") || self.scanner.is_word("variable") {
+                self.declare_value(offset)?;
+                continue;
+            }
+            if !self.declared.is_empty() {
+                return Err(Refusal::new(offset, Reason::LateDeclaration, Vec::new()));
             }
             self.declaration(offset, &mut declared)?;
         }
@@ -196,7 +206,7 @@ impl<'t> Parser<'t> {
     }
 
     fn predeclared(&self) -> &'static [(&'static str, &'static str)] {
-        if self.language == Language::XQuery { &PREDECLARED } else { &[] }
+        if self.scanner.is_of(Lexis::XQuery) { &PREDECLARED } else { &[] }
     }
 
     /// A namespace URI that a prefix other than `xml`, or the default, may be bound to.
@@ -274,11 +284,7 @@ impl<'t> Parser<'t> {
 
     /// The name of a variable that is about to be bound.
     pub(super) fn bound_name(&mut self) -> Parsed<(TextRange, &'t str)> {
-        if self.scanner.peek() != b'$' {
-            return Err(self.scanner.unexpected(Reason::ExpectedVariable, &[]));
-        }
-        self.count(self.scanner.at)?;
-        let name = self.variable_name()?;
+        let name = self.declared_name()?;
         if self.is_explaining() {
             for (word, reason) in
                 [("as", Reason::VariableType), ("allowing", Reason::AllowingEmpty)]
@@ -289,6 +295,15 @@ impl<'t> Parser<'t> {
             }
         }
         Ok(name)
+    }
+
+    /// The name of a variable or a parameter.
+    pub(super) fn declared_name(&mut self) -> Parsed<(TextRange, &'t str)> {
+        if self.scanner.peek() != b'$' {
+            return Err(self.scanner.unexpected(Reason::ExpectedVariable, &[]));
+        }
+        self.count(self.scanner.at)?;
+        self.variable_name()
     }
 
     /// Brings a variable into scope; gives its slot. Its clause begins at `offset`.
@@ -323,10 +338,14 @@ impl<'t> Parser<'t> {
             let (slot, facts) = (found.slot, found.facts);
             return Ok(self.push(Expr::Variable(slot), facts, offset));
         }
+        if let Some(found) = self.declared_variable(uri, local, offset)? {
+            return Ok(found);
+        }
         if local == "msg" && uri == TextRange::default() {
             return Ok(self.message(offset));
         }
         let bound = self.variables.iter().map(|known| self.shown(known.uri, known.local));
+        let bound = bound.chain(self.declared_names());
         let names = std::iter::once(self.shown(uri, local)).chain(bound).map(Detail::from);
         Err(Refusal::new(offset, Reason::NoVariable, names.collect()))
     }
@@ -347,7 +366,7 @@ impl<'t> Parser<'t> {
         let Some(end) = self.scanner.string_end(start) else {
             return Err(Refusal::new(start, Reason::OpenString, Vec::new()));
         };
-        let is_plain = self.language == Language::XPath
+        let is_plain = self.scanner.is_of(Lexis::XPath)
             && self.scanner.slice(start, end).contains(['&', '\r']);
         if is_plain {
             // XPath has no references.
@@ -362,40 +381,4 @@ impl<'t> Parser<'t> {
 fn is_encoding(name: &str) -> bool {
     let is_part = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'.' | b'_' | b'-');
     name.starts_with(|first: char| first.is_ascii_alphabetic()) && name.bytes().all(is_part)
-}
-
-/// The reference that begins right here: its length, and the character that it stands for, if there is one.
-pub(super) fn referred(rest: &str) -> Option<(usize, Option<char>)> {
-    let name = &rest[1..rest.find(';')?];
-    let character = match (name, name.strip_prefix('#')) {
-        ("lt", _) => Some('<'),
-        ("gt", _) => Some('>'),
-        ("amp", _) => Some('&'),
-        ("quot", _) => Some('"'),
-        ("apos", _) => Some('\''),
-        (_, Some(digits)) => {
-            let number = match digits.strip_prefix('x') {
-                Some(hex) if is_made_of(hex, |byte| byte.is_ascii_hexdigit()) => number_of(hex, 16),
-                None if is_made_of(digits, |byte| byte.is_ascii_digit()) => number_of(digits, 10),
-                _ => return None,
-            };
-            number.and_then(char::from_u32).filter(|&c| is_xml_character(c))
-        }
-        _ => return None,
-    };
-    Some((name.len() + 2, character))
-}
-
-fn is_made_of(digits: &str, is_digit: impl Fn(u8) -> bool) -> bool {
-    !digits.is_empty() && digits.bytes().all(is_digit)
-}
-
-fn number_of(digits: &str, radix: u32) -> Option<u32> {
-    let significant = digits.trim_start_matches('0');
-    if significant.is_empty() { Some(0) } else { u32::from_str_radix(significant, radix).ok() }
-}
-
-/// Whether XML has a character.
-pub(crate) fn is_xml_character(c: char) -> bool {
-    matches!(c, '\t' | '\n' | '\r' | ' '..='\u{D7FF}' | '\u{E000}'..='\u{FFFD}' | '\u{10000}'..)
 }

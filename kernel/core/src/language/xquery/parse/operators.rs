@@ -1,83 +1,50 @@
 //! Operators (XQuery 3.1, 3.3 to 3.7, 3.14 to 3.16), read by climbing their precedence.
 
-use super::super::syntax::{Clause, Expr, ExprId, ItemTest, Occurrence};
+use super::super::syntax::{Expr, ExprId, ItemTest, Occurrence};
 use super::facts::items;
 use super::names::SCHEMA;
 use super::{Facts, Parser};
 use crate::language::arithmetic::Arithmetic;
 use crate::language::comparison::Comparison;
 use crate::language::functions::Function;
+use crate::language::grammar::{Binary, Grammar};
 use crate::language::moments::Moment;
 use crate::language::refusal::{Parsed, Reason, Refusal};
 use crate::language::types::Type;
-use crate::language::xpath::{List, TextRange};
-
-/// A binary operator.
-#[derive(Clone, Copy)]
-enum Binary {
-    Or,
-    And,
-    Compare(Comparison, bool),
-    Concatenate,
-    Range,
-    Calculate(Arithmetic),
-    Union,
-    /// `except`, and not `intersect`.
-    Intersect(bool),
-}
+use crate::language::xpath::List;
 
 const COMPARISON: u8 = 3;
 const RANGE: u8 = 5;
 
-impl Binary {
-    fn level(self) -> u8 {
-        match self {
-            Binary::Or => 1,
-            Binary::And => 2,
-            Binary::Compare(..) => COMPARISON,
-            Binary::Concatenate => 4,
-            Binary::Range => RANGE,
-            Binary::Calculate(Arithmetic::Add | Arithmetic::Subtract) => 6,
-            Binary::Calculate(_) => 7,
-            Binary::Union => 8,
-            Binary::Intersect(_) => 9,
-        }
+/// How tightly an operator binds.
+pub(super) fn level(operator: Binary) -> u8 {
+    match operator {
+        Binary::Or => 1,
+        Binary::And => 2,
+        Binary::Compare(..) => COMPARISON,
+        Binary::Concatenate => 4,
+        Binary::Range => RANGE,
+        Binary::Calculate(Arithmetic::Add | Arithmetic::Subtract) => 6,
+        Binary::Calculate(_) => 7,
+        Binary::Union => 8,
+        Binary::Intersect(_) => 9,
     }
 }
 
 /// Operators.
 impl Parser<'_> {
-    /// An expression of operators that bind at least as tightly as `level`.
-    pub(super) fn expression(&mut self, level: u8) -> Parsed<ExprId> {
-        let offset = self.scanner.place();
-        let mut left = self.operand()?;
-        let (mut is_comparison, mut is_range) = (false, false);
-        while let Some((operator, len)) = self.operator() {
-            let own = operator.level();
-            if own < level || (own == RANGE && is_range) {
-                break;
-            }
-            if own == COMPARISON && is_comparison {
-                let at = self.scanner.place();
-                return Err(Refusal::new(at, Reason::ComparisonChain, Vec::new()));
-            }
-            is_comparison = own == COMPARISON;
-            is_range = own == RANGE;
+    /// Whether an operator may follow one of the same level.
+    pub(super) fn may_chain(&mut self, level: u8) -> Parsed<bool> {
+        if level == COMPARISON {
             let at = self.scanner.place();
-            self.count(at)?;
-            self.scanner.skip(len);
-            let right = self.expression(own + 1)?;
-            left = self.combine(operator, left, right, offset)?;
+            return Err(Refusal::new(at, Reason::ComparisonChain, Vec::new()));
         }
-        if self.is_explaining() {
-            self.refuse_operator()?;
-        }
-        Ok(left)
+        Ok(level != RANGE)
     }
 
     /// Refuses an operator of XQuery that is not evaluated, by its name.
     #[cold]
-    fn refuse_operator(&mut self) -> Parsed<()> {
+    pub(super) fn refuse_operator(&mut self) -> Parsed<()> {
         let (offset, _, end) = self.scanner.next_token()?;
         let written = self.scanner.slice(offset, end);
         if matches!(written, "is" | "<<" | ">>") {
@@ -87,7 +54,7 @@ impl Parser<'_> {
     }
 
     /// The operator after blanks and its length, if there is one.
-    fn operator(&mut self) -> Option<(Binary, usize)> {
+    pub(super) fn operator(&mut self) -> Option<(Binary, usize)> {
         use Comparison::*;
         let byte = self.scanner.peek();
         let next = self.scanner.byte_after(1);
@@ -137,7 +104,7 @@ impl Parser<'_> {
         Some((operator, word.len()))
     }
 
-    fn combine(
+    pub(super) fn combine(
         &mut self,
         operator: Binary,
         left: ExprId,
@@ -210,7 +177,7 @@ impl Parser<'_> {
     }
 
     /// An operand of a binary operator: what is cast, called or looked at, in the order of precedence.
-    fn operand(&mut self) -> Parsed<ExprId> {
+    pub(super) fn operand(&mut self) -> Parsed<ExprId> {
         let offset = self.scanner.place();
         let mut expr = self.unary()?;
         while self.scanner.peek() == b'=' && self.scanner.byte_after(1) == b'>' {
@@ -248,21 +215,24 @@ impl Parser<'_> {
         }
         self.need_value(value)?;
         let (item, occurrence) = self.sequence_type()?;
+        Ok(self.treated_as(item, occurrence, value, offset))
+    }
+
+    /// An expression, if it is an instance of a type, and nothing otherwise.
+    pub(super) fn treated_as(
+        &mut self,
+        item: ItemTest,
+        occurrence: Occurrence,
+        value: ExprId,
+        offset: usize,
+    ) -> ExprId {
         let inner = self.facts(value);
-        let variable = self.bind(TextRange::default(), "treated", inner, offset);
-        let facts = self.variables.pop().map(|bound| bound.facts).unwrap_or_default();
+        let (variable, facts) = self.bind_hidden("treated", inner, offset);
         let [operand, then] = [(); 2].map(|()| self.push(Expr::Variable(variable), facts, offset));
         let own = Facts::of(items::ATOMS).around(facts);
         let condition = self.push(Expr::InstanceOf { item, occurrence, operand }, own, offset);
         let otherwise = self.sequence_of(&[], offset);
-        let own = Facts::of(items::NONE).around(own).giving(facts);
-        let body = self.push(Expr::If { condition, then, otherwise }, own, offset);
-        let start = self.program.clauses.len() as u32;
-        self.program.clauses.push(Clause::Let { variable, value });
-        let clauses = List { start, end: start + 1 };
-        let facts = Facts::of(items::NONE).around(inner.as_let()).giving(own);
-        let order = List::default();
-        Ok(self.push(Expr::Flwor { clauses, condition: None, order, body }, facts, offset))
+        self.push_let_if(variable, value, [condition, then, otherwise], offset)
     }
 
     /// `instance of` after an expression.
@@ -277,7 +247,7 @@ impl Parser<'_> {
     }
 
     /// `element(a)*`, `xs:date?`, `empty-sequence()`.
-    fn sequence_type(&mut self) -> Parsed<(ItemTest, Occurrence)> {
+    pub(super) fn sequence_type(&mut self) -> Parsed<(ItemTest, Occurrence)> {
         let Some(item) = self.item_test()? else {
             return Ok((ItemTest::Item, Occurrence::Nothing));
         };

@@ -10,52 +10,40 @@ use crate::language::xpath::{List, Step, TextRange};
 use crate::xml::names::hash_name;
 use crate::xml::parser::is_ncname_start;
 
-/// Steps of a path while it is read, and what their predicates read.
-#[derive(Default)]
-struct Steps {
+/// A path while it is read, and what its predicates read.
+pub(super) struct Path {
+    start: Start,
     steps: Vec<Step>,
     facts: Facts,
 }
 
 /// Paths.
 impl<'t> Parser<'t> {
-    /// A path, or a primary expression with or without predicates and steps.
-    pub(super) fn path(&mut self) -> Parsed<ExprId> {
-        let byte = self.scanner.peek();
-        let offset = self.scanner.at;
-        if byte == b'/' {
-            return self.absolute_path();
-        }
-        if self.is_axis_step() && !(byte == b'.' && self.scanner.byte_after(1) != b'.') {
-            let start = self.context_start()?;
-            return self.steps(start, Steps::default(), true, offset);
-        }
-        let mut primary = self.primary()?;
-        if self.scanner.peek() == b'[' {
-            primary = self.filter(primary, offset)?;
-        }
-        if self.scanner.peek() != b'/' {
-            return Ok(primary);
-        }
-        let (start, steps) = match self.program.expr(primary) {
+    /// A path from the root or from the context node, without steps.
+    pub(super) fn path_from(start: Start) -> Path {
+        Path { start, steps: Vec::new(), facts: Facts::default() }
+    }
+
+    /// A path from the nodes of an expression.
+    pub(super) fn path_from_nodes(&mut self, nodes: ExprId) -> Parsed<Path> {
+        Ok(match self.program.expr(nodes) {
             // `(a/b)/c` is one path.
             Expr::Path { start, steps } => {
                 let run = steps.start as usize..steps.end as usize;
                 let steps = self.program.steps[run].to_vec();
-                (start, Steps { steps, facts: self.facts(primary) })
+                Path { start, steps, facts: self.facts(nodes) }
             }
-            Expr::ContextItem => (self.context_start()?, Steps::default()),
+            Expr::ContextItem => Self::path_from(self.context_start()?),
             _ => {
-                self.need_nodes(primary)?;
-                let facts = Facts::default().around(self.facts(primary));
-                (Start::Expr(primary), Steps { steps: Vec::new(), facts })
+                self.need_nodes(nodes)?;
+                let facts = Facts::default().around(self.facts(nodes));
+                Path { facts, ..Self::path_from(Start::Expr(nodes)) }
             }
-        };
-        self.steps(start, steps, false, offset)
+        })
     }
 
     /// Where a relative path begins.
-    fn context_start(&mut self) -> Parsed<Start> {
+    pub(super) fn context_start(&mut self) -> Parsed<Start> {
         if self.predicates == 0 {
             return Ok(Start::Root);
         }
@@ -63,62 +51,45 @@ impl<'t> Parser<'t> {
         Ok(Start::Context)
     }
 
-    /// `/`, `/a`, `//a`
-    fn absolute_path(&mut self) -> Parsed<ExprId> {
-        let offset = self.scanner.at;
-        if self.scanner.byte_after(1) == b'/' {
-            return self.steps(Start::Root, Steps::default(), false, offset);
-        }
-        self.scanner.skip(1);
-        if self.is_axis_step() || self.begins_primary() {
-            return self.steps(Start::Root, Steps::default(), true, offset);
-        }
-        Ok(self.message(offset))
-    }
-
-    /// The steps of a path; the first comes without a slash before it, or with one.
-    fn steps(
-        &mut self,
-        start: Start,
-        mut steps: Steps,
-        mut is_here: bool,
-        offset: usize,
-    ) -> Parsed<ExprId> {
-        loop {
-            if !is_here {
-                if self.scanner.peek() != b'/' {
-                    break;
-                }
-                let at = self.scanner.at;
-                let is_double = self.scanner.byte_after(1) == b'/';
-                if is_double {
-                    self.count(at)?;
-                    let any = self.bare_step(Axis::DescendantOrSelf, NodeTest::Node, at);
-                    steps.steps.push(any);
-                }
-                self.scanner.skip(1 + usize::from(is_double));
-            }
-            is_here = false;
-            self.step(&mut steps)?;
-        }
+    /// The expression of a path.
+    pub(super) fn push_path(&mut self, path: Path, offset: usize) -> ExprId {
+        let Path { start, mut steps, facts: inner } = path;
         if !self.is_explaining() {
-            simplify_steps(&mut steps.steps, start == Start::Context);
+            simplify_steps(&mut steps, start == Start::Context);
         }
         let own = if start == Start::Context { reads::CONTEXT } else { 0 };
         let facts = Facts {
-            reads: steps.facts.reads | own,
-            depth: steps.facts.depth.max(1),
-            may_be_attribute: may_be_attribute(start, &steps.steps),
-            is_of_message: steps.facts.is_of_message || start == Start::Root,
+            reads: inner.reads | own,
+            depth: inner.depth.max(1),
+            may_be_attribute: may_be_attribute(start, &steps),
+            is_of_message: inner.is_of_message || start == Start::Root,
             is_costly: true,
             ..Facts::of(items::NODES)
         };
         let first = self.program.steps.len() as u32;
-        self.program.steps.extend_from_slice(&steps.steps);
+        self.program.steps.extend_from_slice(&steps);
         let steps = List { start: first, end: self.program.steps.len() as u32 };
         let id = self.push(Expr::Path { start, steps }, facts, offset);
         self.keep_value(id);
-        Ok(id)
+        id
+    }
+
+    /// Adds a step without predicates.
+    pub(super) fn push_step(&mut self, path: &mut Path, axis: Axis, test: NodeTest, offset: usize) {
+        let step = self.bare_step(axis, test, offset);
+        path.steps.push(step);
+    }
+
+    /// Adds the predicates that come next to the last step.
+    pub(super) fn step_predicates(&mut self, path: &mut Path) -> Parsed<()> {
+        let (list, found) = self.predicates_of(items::NODES)?;
+        if let Some(step) = path.steps.last_mut() {
+            step.predicates = list;
+            step.is_positional = found.is_positional;
+            step.nth = found.nth;
+        }
+        path.facts = path.facts.around(found.facts);
+        Ok(())
     }
 
     /// Has nodes that do not depend on anything around them found once, if they could be asked for
@@ -141,7 +112,7 @@ impl<'t> Parser<'t> {
     }
 
     /// Whether a step along an axis is here.
-    fn is_axis_step(&mut self) -> bool {
+    pub(super) fn is_axis_step(&mut self) -> bool {
         match self.scanner.peek() {
             b'@' | b'*' => true,
             b'.' => !self.scanner.byte_after(1).is_ascii_digit(),
@@ -160,7 +131,7 @@ impl<'t> Parser<'t> {
     }
 
     /// Whether what is here would begin a primary expression, which is no step.
-    fn begins_primary(&mut self) -> bool {
+    pub(super) fn begins_primary(&mut self) -> bool {
         match self.scanner.peek() {
             // The token alone, whatever follows it (the constraint leading-lone-slash).
             b'<' => !matches!(self.scanner.byte_after(1), b'<' | b'='),
@@ -172,7 +143,7 @@ impl<'t> Parser<'t> {
     }
 
     #[cold]
-    fn no_step(&mut self) -> Box<Refusal> {
+    pub(super) fn no_step(&mut self) -> Box<Refusal> {
         let offset = self.scanner.place();
         let is_less_than =
             self.scanner.byte() == b'<' && !matches!(self.scanner.byte_after(1), b'<' | b'=');
@@ -186,41 +157,8 @@ impl<'t> Parser<'t> {
         self.scanner.unexpected(Reason::ExpectedStep, &[])
     }
 
-    fn step(&mut self, steps: &mut Steps) -> Parsed<()> {
-        if !self.is_axis_step() {
-            return Err(self.no_step());
-        }
-        let offset = self.scanner.place();
-        self.count(offset)?;
-        let (axis, test) = match self.scanner.byte() {
-            b'.' => {
-                let is_parent = self.scanner.byte_after(1) == b'.';
-                self.scanner.skip(1 + usize::from(is_parent));
-                (if is_parent { Axis::Parent } else { Axis::Itself }, NodeTest::Node)
-            }
-            b'@' => {
-                self.scanner.skip(1);
-                self.node_test(Some(Axis::Attribute))?
-            }
-            _ => {
-                let axis = self.axis()?;
-                self.node_test(axis)?
-            }
-        };
-        let mut step = self.bare_step(axis, test, offset);
-        if self.scanner.peek() == b'[' {
-            let (list, facts) = self.predicates(items::NODES)?;
-            step.predicates = list;
-            step.is_positional = facts.is_positional;
-            step.nth = facts.nth;
-            steps.facts = steps.facts.around(facts.facts);
-        }
-        steps.steps.push(step);
-        Ok(())
-    }
-
     /// `child::` and the others, if one is here.
-    fn axis(&mut self) -> Parsed<Option<Axis>> {
+    pub(super) fn axis(&mut self) -> Parsed<Option<Axis>> {
         let start = self.scanner.place();
         let is_name = self.written_name().is_some();
         let end = self.scanner.at;
@@ -239,7 +177,7 @@ impl<'t> Parser<'t> {
         }
     }
 
-    fn node_test(&mut self, axis: Option<Axis>) -> Parsed<(Axis, NodeTest)> {
+    pub(super) fn node_test(&mut self, axis: Option<Axis>) -> Parsed<(Axis, NodeTest)> {
         let is_attribute = axis == Some(Axis::Attribute);
         let offset = self.scanner.place();
         if self.scanner.byte() == b'*' {

@@ -4,9 +4,10 @@ use super::super::casts;
 use super::super::syntax::{Expr, ExprId, Number};
 use super::facts::{self as kinds, items, reads};
 use super::names::{FUNCTIONS, SCHEMA};
-use super::scan::number_length;
 use super::{Facts, Parser};
 use crate::language::functions::{self, Function};
+use crate::language::grammar::Grammar;
+use crate::language::grammar::scan::number_length;
 use crate::language::pattern_text::PatternFault;
 use crate::language::patterns::{COMPILED_BYTES_MAX, PATTERN_BYTES_MAX, Pattern};
 use crate::language::query::scan::Written;
@@ -15,8 +16,6 @@ use crate::language::types::Type;
 use crate::language::xpath::{List, TextRange};
 use crate::xml::parser::is_ncname_start;
 
-/// Predicates of one step or filter.
-const PREDICATES_MAX: usize = 64;
 /// Digits of an integer, as many as XQuery 1.0 asks for at least.
 const INTEGER_DIGITS_MAX: usize = 18;
 
@@ -33,40 +32,32 @@ enum Called<'w> {
     Function(&'w str),
     /// A type, to which the argument is cast.
     Type(Type),
+    /// The namespace and the local name of a function that the prolog may declare.
+    Declared(TextRange, &'w str),
 }
 
 /// Primaries, predicates, calls.
 impl Parser<'_> {
     /// Expressions in square brackets, of items of some kinds.
-    pub(super) fn predicates(&mut self, context: u8) -> Parsed<(List, PredicateFacts)> {
+    pub(super) fn predicates_of(&mut self, context: u8) -> Parsed<(List, PredicateFacts)> {
         let outer = std::mem::replace(&mut self.context, context);
         self.predicates += 1;
         self.loops += 1;
         let mut ids = Vec::new();
         let mut found = PredicateFacts { facts: Facts::default(), is_positional: false, nth: None };
-        while self.scanner.peek() == b'[' {
-            let offset = self.scanner.at;
-            self.count(offset)?;
-            if ids.len() == PREDICATES_MAX {
-                let details = vec![PREDICATES_MAX.into()];
-                return Err(Refusal::new(offset, Reason::TooManyPredicates, details));
-            }
-            self.enter(offset)?;
-            self.scanner.skip(1);
-            let id = self.sequence()?;
-            self.leave();
-            self.scanner.expect(b']', "or an operator")?;
-            self.need_value(id)?;
-            let facts = self.facts(id);
+        self.predicates(0, |parser, id, _| {
+            parser.need_value(id)?;
+            let facts = parser.facts(id);
             found.is_positional |= facts.is_positional();
             found.facts = found.facts.around(facts.as_predicate());
             if ids.is_empty()
-                && let Expr::Number(Number::Integer(nth)) = self.program.expr(id)
+                && let Expr::Number(Number::Integer(nth)) = parser.program.expr(id)
             {
                 found.nth = u32::try_from(nth).ok().filter(|&nth| nth > 0);
             }
             ids.push(id);
-        }
+            Ok(())
+        })?;
         self.loops -= 1;
         self.predicates -= 1;
         self.context = outer;
@@ -75,7 +66,7 @@ impl Parser<'_> {
 
     pub(super) fn filter(&mut self, primary: ExprId, offset: usize) -> Parsed<ExprId> {
         let inner = self.facts(primary);
-        let (predicates, found) = self.predicates(inner.items)?;
+        let (predicates, found) = self.predicates_of(inner.items)?;
         let facts = Facts::of(items::NONE).giving(inner).around(found.facts);
         let is_positional = found.is_positional;
         let id = self.push(Expr::Filter { primary, predicates, is_positional }, facts, offset);
@@ -106,7 +97,10 @@ impl Parser<'_> {
             (b'(', _) => self.parenthesised(),
             (b'<', b'<' | b'=') => Err(self.scanner.unexpected(Reason::ExpectedExpression, &[])),
             (b'<', _) => self.constructor(),
-            _ => self.call(None),
+            _ => match self.computed_word() {
+                Some(word) => self.computed(word),
+                None => self.call(None),
+            },
         }
     }
 
@@ -155,20 +149,13 @@ impl Parser<'_> {
         self.push(Expr::Number(number), facts, offset)
     }
 
-    /// `(...)`; leaves no expression of its own.
-    fn parenthesised(&mut self) -> Parsed<ExprId> {
-        let offset = self.scanner.at;
-        self.enter(offset)?;
-        self.scanner.skip(1);
-        let inner = if self.scanner.peek() == b')' {
-            self.count(offset)?;
-            self.sequence_of(&[], offset)
-        } else {
-            self.sequence()?
-        };
-        self.leave();
-        self.scanner.expect(b')', "or an operator")?;
-        Ok(inner)
+    /// What stands between parentheses.
+    pub(super) fn in_parentheses(&mut self, offset: usize) -> Parsed<ExprId> {
+        if self.scanner.peek() != b')' {
+            return self.sequence();
+        }
+        self.count(offset)?;
+        Ok(self.sequence_of(&[], offset))
     }
 
     /// A function call; `first` is an argument that stands before it and `=>`.
@@ -189,6 +176,9 @@ impl Parser<'_> {
         let name = match self.function_name(written, offset, end)? {
             Called::Function(name) => name,
             Called::Type(to) => return self.cast_call(to, first, offset),
+            Called::Declared(uri, name) => {
+                return self.declared_call((uri, name), first, (offset, end));
+            }
         };
         let is_message = matches!(name, "doc" | "document");
         let signature = functions::find(name);
@@ -217,47 +207,27 @@ impl Parser<'_> {
         if arguments.is_empty() && function.has_context_default() {
             arguments.push(self.context_item(offset));
         }
+        self.collation(function, &mut arguments, offset)?;
+        if let Some(written_out) = self.shorthand(function, &arguments, offset)? {
+            return Ok(written_out);
+        }
         let pattern = self.text_arguments(function, &mut arguments, offset)?;
+        let picture = self.picture(function, &arguments, offset)?;
         let id = self.push_call(function, &arguments, offset)?;
         self.program.patterns.extend(pattern.map(|pattern| (id, pattern)));
+        self.program.pictures.extend(picture.map(|picture| (id, picture)));
         Ok(id)
     }
 
-    /// Reads the arguments of functions of text that are known before any message: patterns, and collations, which are
-    /// taken out.
+    /// Reads the arguments of functions of text that are known before any message.
     fn text_arguments(
         &mut self,
         function: Function,
         arguments: &mut Vec<ExprId>,
         offset: usize,
     ) -> Parsed<Option<Pattern>> {
-        use Function::{
-            Compare, Contains, EndsWith, Matches, NormalizeSpace, Replace, StartsWith, StringJoin,
-            Tokenize,
-        };
+        use Function::{Matches, NormalizeSpace, Replace, StringJoin, Tokenize};
         match (function, arguments.len()) {
-            (Contains | StartsWith | EndsWith | Compare, 3) => {
-                let uri = self.literal_text(arguments[2]).map(str::to_owned);
-                let Some(uri) = uri else {
-                    let details = vec![function.name().into()];
-                    return Err(Refusal::new(offset, Reason::ComputedCollation, details));
-                };
-                match uri.as_str() {
-                    CODEPOINT => arguments.truncate(2),
-                    CASE_BLIND if function == Compare => {}
-                    CASE_BLIND => {
-                        arguments.truncate(2);
-                        for argument in arguments {
-                            *argument = self.in_lower_case(*argument, offset)?;
-                        }
-                    }
-                    _ => {
-                        let details = vec![uri.into()];
-                        return Err(Refusal::new(offset, Reason::NoCollation, details));
-                    }
-                }
-                Ok(None)
-            }
             (StringJoin, 1) => {
                 let none = self.keep("");
                 arguments.push(self.push(Expr::String(none), Facts::of(items::ATOMS), offset));
@@ -289,7 +259,7 @@ impl Parser<'_> {
     }
 
     /// Compiles a pattern; together, those of a text have at most [`COMPILED_BYTES_MAX`] bytes.
-    fn pattern(
+    pub(super) fn pattern(
         &mut self,
         text: &str,
         flags: &str,
@@ -311,24 +281,11 @@ impl Parser<'_> {
     }
 
     /// The characters of a literal string.
-    fn literal_text(&self, id: ExprId) -> Option<&str> {
+    pub(super) fn literal_text(&self, id: ExprId) -> Option<&str> {
         match self.program.expr(id) {
             Expr::String(text) => Some(self.program.text(text)),
             _ => None,
         }
-    }
-
-    /// A text with small letters for the capital ones of ASCII.
-    fn in_lower_case(&mut self, id: ExprId, offset: usize) -> Parsed<ExprId> {
-        if let Some(text) = self.literal_text(id).map(str::to_ascii_lowercase) {
-            let text = self.keep(&text);
-            return Ok(self.push(Expr::String(text), Facts::of(items::ATOMS), offset));
-        }
-        let [capital, small] = [CAPITAL_LETTERS, SMALL_LETTERS].map(|letters| {
-            let text = self.keep(letters);
-            self.push(Expr::String(text), Facts::of(items::ATOMS), offset)
-        });
-        self.push_call(Function::Translate, &[id, capital, small], offset)
     }
 
     /// The local name of a function of the standard library.
@@ -342,14 +299,11 @@ impl Parser<'_> {
             (Some(uri), name) => (uri, name),
             (None, name) => return Ok(Called::Function(name)),
         };
-        let uri = self.program.text(uri);
-        if uri == FUNCTIONS {
-            return Ok(Called::Function(name));
+        match self.program.text(uri) {
+            FUNCTIONS => Ok(Called::Function(name)),
+            SCHEMA => self.schema_type(name, offset, end).map(Called::Type),
+            _ => Ok(Called::Declared(uri, name)),
         }
-        if uri == SCHEMA {
-            return self.schema_type(name, offset, end).map(Called::Type);
-        }
-        Err(no_function(self.scanner.slice(offset, end), name, false, offset))
     }
 
     /// The namespace that a name says, if it says one, and its local part; `*` for all.
@@ -403,24 +357,7 @@ impl Parser<'_> {
         Ok(self.push(Expr::Cast { to, operand }, facts, offset))
     }
 
-    fn arguments(&mut self, first: Option<ExprId>) -> Parsed<Vec<ExprId>> {
-        let offset = self.scanner.place();
-        self.scanner.expect(b'(', "of the call")?;
-        let mut arguments = Vec::from_iter(first);
-        if self.scanner.take(b')') {
-            return Ok(arguments);
-        }
-        self.enter(offset)?;
-        arguments.push(self.single()?);
-        while self.scanner.take(b',') {
-            arguments.push(self.single()?);
-        }
-        self.leave();
-        self.scanner.expect(b')', "or a comma")?;
-        Ok(arguments)
-    }
-
-    fn push_call(
+    pub(super) fn push_call(
         &mut self,
         function: Function,
         arguments: &[ExprId],
@@ -459,13 +396,6 @@ impl Parser<'_> {
     }
 }
 
-const CODEPOINT: &str = "http://www.w3.org/2005/xpath-functions/collation/codepoint";
-const CASE_BLIND: &str =
-    "http://www.w3.org/2005/xpath-functions/collation/html-ascii-case-insensitive";
-/// The letters that the case-blind collation reads as small ones, and these.
-pub(crate) const CAPITAL_LETTERS: &str = "ABCDEFGHIJKLMNOPQRSTUVWXYZ";
-pub(crate) const SMALL_LETTERS: &str = "abcdefghijklmnopqrstuvwxyz";
-
 fn reason_of(fault: PatternFault) -> Reason {
     match fault {
         PatternFault::Syntax => Reason::Pattern,
@@ -482,13 +412,6 @@ fn reason_of(fault: PatternFault) -> Reason {
 #[cold]
 fn no_call(offset: usize, written: &str) -> Box<Refusal> {
     let reason = match written {
-        "element"
-        | "attribute"
-        | "text"
-        | "document"
-        | "comment"
-        | "processing-instruction"
-        | "namespace" => Reason::ComputedConstructor,
         "ordered" | "unordered" | "validate" | "try" | "map" | "array" => Reason::Block,
         _ => Reason::FoundBeforeBrace,
     };
@@ -497,7 +420,12 @@ fn no_call(offset: usize, written: &str) -> Box<Refusal> {
 
 /// The refusal of a function that there is not; one of the standard library may be refused by its name.
 #[cold]
-fn no_function(written: &str, name: &str, is_standard: bool, offset: usize) -> Box<Refusal> {
+pub(super) fn no_function(
+    written: &str,
+    name: &str,
+    is_standard: bool,
+    offset: usize,
+) -> Box<Refusal> {
     let reason = match name {
         _ if !is_standard => Reason::NoFunction,
         "typeswitch" | "switch" | "function" => Reason::FunctionWord,

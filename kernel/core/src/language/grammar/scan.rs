@@ -1,17 +1,25 @@
-//! A place in the text of a program: blanks, comments, names, literals (XQuery 1.0, A.2).
+//! A place in a text: blanks, comments, names, literals (XPath 1.0, 3.7; XQuery 1.0, A.2).
 //!
-//! The parser reads characters. A refusal speaks of tokens, and the first one from the left is the one that counts; so
-//! where refusals are explained, the token that comes next is looked at whenever one has been read.
+//! Parsers read characters. A refusal of XQuery speaks of tokens, and the first one from the left is the one that
+//! counts; so where refusals are explained, the token that comes next is looked at whenever one has been read.
 
-use super::names::{is_xml_character, referred};
+use super::references::{is_xml_character, referred};
 use crate::language::query::scan::{ncname_length, written_name};
 use crate::language::refusal::{Detail, Parsed, Reason, Refusal};
 use crate::xml::parser::is_ncname_start;
 use std::borrow::Cow;
 
-/// Kinds of tokens.
+/// By which rule a text is cut into words.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Token {
+pub(crate) enum Lexis {
+    /// That of XPath 1.0, which has no comments, no pragmas and no references.
+    XPath,
+    XQuery,
+}
+
+/// Kinds of tokens of XQuery.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Token {
     Name,
     Variable,
     String,
@@ -24,8 +32,9 @@ pub(super) enum Token {
 const SYMBOLS: [&str; 11] = [":=", "::", "//", "..", "<<", ">>", "<=", ">=", "!=", "||", "=>"];
 
 /// A place in a text.
-pub(super) struct Scanner<'t> {
+pub(crate) struct Scanner<'t> {
     text: &'t str,
+    lexis: Lexis,
     /// Next byte.
     pub(crate) at: usize,
     /// A comment does not end; it has been taken for the rest of the text.
@@ -37,8 +46,13 @@ pub(super) struct Scanner<'t> {
 }
 
 impl<'t> Scanner<'t> {
-    pub(crate) fn new(text: &'t str, is_explaining: bool) -> Self {
-        Scanner { text, at: 0, is_broken: false, is_explaining, fault: None }
+    pub(crate) fn new(text: &'t str, lexis: Lexis, is_explaining: bool) -> Self {
+        Scanner { text, lexis, at: 0, is_broken: false, is_explaining, fault: None }
+    }
+
+    /// Whether the text is cut into words by a rule.
+    pub(crate) fn is_of(&self, lexis: Lexis) -> bool {
+        self.lexis == lexis
     }
 
     /// The refusal that comes first: that of a token, or one that was noticed later.
@@ -268,7 +282,7 @@ impl<'t> Scanner<'t> {
         loop {
             match self.byte() {
                 b' ' | b'\n' | b'\t' | b'\r' => self.at += 1,
-                b'(' if self.byte_after(1) == b':' => self.comment(),
+                b'(' if self.byte_after(1) == b':' && self.is_of(Lexis::XQuery) => self.comment(),
                 byte => return byte,
             }
         }
@@ -317,7 +331,7 @@ impl<'t> Scanner<'t> {
     #[inline]
     pub(crate) fn is_symbol(&mut self, symbol: u8) -> bool {
         self.peek() == symbol
-            && !(symbol == b'(' && self.byte_after(1) == b'#')
+            && !(symbol == b'(' && self.byte_after(1) == b'#' && self.is_of(Lexis::XQuery))
             && !(symbol == b'=' && self.byte_after(1) == b'>')
     }
 
@@ -436,7 +450,7 @@ pub(crate) fn comment_end(text: &str, start: usize) -> Option<usize> {
     None
 }
 
-pub(super) fn is_blank(c: char) -> bool {
+pub(crate) fn is_blank(c: char) -> bool {
     matches!(c, ' ' | '\t' | '\r' | '\n')
 }
 
@@ -445,7 +459,7 @@ fn is_digit(c: char) -> bool {
 }
 
 /// Length of a name that may have a prefix; 0 if none is here.
-pub(super) fn qname_length(rest: &str) -> usize {
+pub(crate) fn qname_length(rest: &str) -> usize {
     let first = ncname_length(rest);
     let local = match rest[first..].strip_prefix(':') {
         Some(after) if first > 0 => ncname_length(after),
@@ -455,20 +469,30 @@ pub(super) fn qname_length(rest: &str) -> usize {
 }
 
 /// Length of a name, a name test or a braced name; 0 if none is here.
-pub(super) fn name_length(rest: &str) -> usize {
+pub(crate) fn name_length(rest: &str) -> usize {
     written_name(rest).map_or(0, |(_, length)| length)
 }
 
-/// Length of a number.
-pub(super) fn number_length(rest: &str) -> usize {
-    let digits = |text: &str| text.bytes().take_while(u8::is_ascii_digit).count();
-    let mut length = digits(rest);
+/// Length of digits, a point and digits; the point and the digits on one side may be missing.
+pub(crate) fn decimal_length(rest: &str) -> usize {
+    let length = digits_length(rest);
     if rest[length..].starts_with('.') {
-        length += 1 + digits(&rest[length + 1..]);
+        length + 1 + digits_length(&rest[length + 1..])
+    } else {
+        length
     }
+}
+
+fn digits_length(rest: &str) -> usize {
+    rest.bytes().take_while(u8::is_ascii_digit).count()
+}
+
+/// Length of a number of XQuery, which may have an exponent.
+pub(crate) fn number_length(rest: &str) -> usize {
+    let mut length = decimal_length(rest);
     if rest[length..].starts_with(['e', 'E']) {
         let sign = usize::from(rest[length + 1..].starts_with(['+', '-']));
-        let exponent = digits(&rest[length + 1 + sign..]);
+        let exponent = digits_length(&rest[length + 1 + sign..]);
         if exponent > 0 {
             length += 1 + sign + exponent;
         }
@@ -477,7 +501,7 @@ pub(super) fn number_length(rest: &str) -> usize {
 }
 
 /// Offset of the first character that XML does not have.
-pub(super) fn no_character(text: &str) -> Option<usize> {
+pub(crate) fn no_character(text: &str) -> Option<usize> {
     let bytes = text.as_bytes();
     // 0xEF begins U+FFFE and U+FFFF, among others that are looked at again.
     let is_odd = |byte: u8| (byte < 0x20 && !matches!(byte, 9 | 10 | 13)) | (byte == 0xEF);

@@ -1,0 +1,139 @@
+"""Computed constructors, functions and variables of the prolog: kernel = papers = Saxon.
+
+If these fail, a subscription that is written with `element` or `declare function` is delivered
+something else than the one with tags, or than what the functions say.
+"""
+
+from __future__ import annotations
+
+import random
+
+import pytest
+
+from customised_cases import GENEROUS, Opinion, by_broker, by_reference, by_saxon
+from generators.constructed_text import NAMESPACES, random_constructor, random_prolog
+from oracles import saxon_missing_reason
+from pathcast.errors import QuerySyntaxError
+from pathcast.model import Subscription
+from pathcast.query import compile_subscription
+from pathcast.query.xquery import parse, text_of
+from pathcast.registry import Registry
+from pathcast_papers.language.xquery import parse as parse_by_papers
+
+MESSAGES = (
+    b"<m><b k='x'>1</b><b k='2'><c k='y'>t</c></b></m>",
+    b"<m><c k='1'/><b/></m>",
+    b"<m xmlns:p='urn:p'><b k=' x '/><c>u<b k='9'/></c></m>",
+)
+needs_saxon = pytest.mark.skipif(
+    saxon_missing_reason() is not None, reason=str(saxon_missing_reason())
+)
+
+
+def answers(text: str) -> list[Opinion]:
+    """What a subscription gives for each message; kernel and papers agree."""
+    registry = Registry(limits=GENEROUS, namespaces=NAMESPACES)
+    report = registry.add([Subscription("s", "u", text)])
+    assert not report.rejected, (text, report.rejected)
+    found = [said.get("s") for said in by_broker(registry, MESSAGES)]
+    assert found == [by_reference(text, message, NAMESPACES) for message in MESSAGES], text
+    return found
+
+
+CONSTRUCTED = (
+    "for $b in //b return element item {attribute k {$b/@k, 1}, attribute e {}, $b/c, 'x', 2}",
+    "element r {//b}",
+    "element {'r'} {attribute {'p:k'} {count(//b)}, element p:s {//c}, element t {}}",
+    "<r>{element s {text {//b/@k}, text {'-'}, text {}, text {()}, 1, text {2}, 3}}</r>",
+    "<p:r xmlns:p='urn:q'>{for $c in //c return element p:s {attribute p:k {$c}, $c/node()}}</p:r>",
+    "element text {//text}, element element {//b}, (element attribute {//c})[1]",
+    "<r>{count((element a {}, //b))}</r>",
+    "let $e := element e {attribute n {count(//b)}} return ($e, $e[1])",
+    "element r {element s {//b/@k}}",
+    "element r {text {//b[1]}, //b[1]/@k}",
+)
+DECLARED = (
+    "declare function local:short($b as element()) { element s {string($b/@k)} }; "
+    "<r>{for $b in $msg//b return local:short($b)}</r>",
+    "declare variable $local:keys := ('x', '2'); $msg//b[@k = $local:keys]",
+    "declare function local:a($x as xs:string?) as xs:string { upper-case($x) }; "
+    "declare function local:a($x, $y) { local:a($x), local:a($y) }; "
+    "<r>{for $b in $msg//b return local:a($b/@k, 'q')}</r>",
+    "declare namespace q = 'urn:q'; declare variable $q:n as xs:integer := 2; "
+    "declare function q:first($x as node()*) as node()* { $x[position() <= $q:n] }; "
+    "<r>{$msg//b => q:first()}</r>",
+    "declare function local:f($x) { for $y in $x return $y/@k }; "
+    "declare function local:g($y, $x) { local:f($x), local:f($y) }; "
+    "let $x := $msg//b, $y := $msg//c return <r>{local:g($x, $y)[2]}</r>",
+    "declare function local:is-late($b as node(), $d as xs:integer) as xs:boolean "
+    "{ $b/@k castable as xs:integer and xs:integer($b/@k) > $d }; $msg//b[local:is-late(., 1)]",
+    "declare function local:f($x as xs:string*) { string-join($x, '|') }; "
+    "<r>{local:f($msg//@k)}</r>",
+    "declare function local:c() { 'c' }; <r>{local:c()}{$msg//c}</r>",
+)
+
+
+@needs_saxon
+@pytest.mark.parametrize("text", [*CONSTRUCTED, *DECLARED])
+def test_results_are_those_of_saxon(text: str) -> None:
+    found = answers(text)
+    assert any(found)
+    for opinion, message in zip(found, MESSAGES, strict=True):
+        if opinion is not None:
+            assert opinion == by_saxon(text, message, NAMESPACES), text
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_a_computed_constructor_is_the_one_with_tags(seed: int) -> None:
+    """Trees are equal, of kernel and papers, so that plans are shared."""
+    draw = random.Random(f"computed {seed}")
+    for _ in range(100):
+        tags, computed = random_constructor(draw)
+        tags, computed = f"({tags}, //b)", f"({computed}, //b)"
+        assert parse(computed, NAMESPACES) == parse(tags, NAMESPACES), computed
+        by_papers = [parse_by_papers(each, NAMESPACES) for each in (computed, tags)]
+        assert by_papers[0] == by_papers[1], computed
+        answers(computed)
+
+
+@needs_saxon
+@pytest.mark.parametrize("seed", range(3))
+def test_random_functions_do_what_saxon_says(seed: int) -> None:
+    draw = random.Random(f"declared {seed}")
+    compared = 0
+    for _ in range(40):
+        text = random_prolog(draw, "$msg//b")
+        for opinion, message in zip(answers(text), MESSAGES, strict=True):
+            saxons = by_saxon(text, message, NAMESPACES)
+            if isinstance(saxons, tuple) and opinion is not None:
+                assert opinion == saxons, text
+                compared += 1
+    assert compared > 40
+
+
+def test_the_canonical_text_has_neither() -> None:
+    text = "declare function local:f($x) { element r {$x} }; for $b in //b return local:f($b/c)"
+    written = text_of(parse(text))
+    assert written == "for $v1 in //b return let $v2 := $v1/c return <r>{$v2}</r>"
+    assert text_of(parse(written)) == written
+
+
+def test_a_constant_list_is_a_list_in_the_gate() -> None:
+    text = "declare variable $codes as xs:string* := ('A', 'B'); //a[@k = $codes]/b"
+    assert compile_subscription(text).alternatives == ("//a[@k=('A','B')]/b",)
+
+
+def test_growth_is_bounded() -> None:
+    """Each function calls the one before twice: twenty of them would be a million calls."""
+    functions = ["declare function local:f0($x) { $x };"]
+    functions += [
+        f"declare function local:f{n}($x) {{ local:f{n - 1}($x), local:f{n - 1}($x) }};"
+        for n in range(1, 20)
+    ]
+    text = " ".join([*functions, "local:f19(//b)"])
+    for read in (parse, parse_by_papers):
+        with pytest.raises(QuerySyntaxError) as caught:
+            read(text)
+        assert caught.value.code == "query.too_large"
+    # A function that nobody calls costs nothing.
+    assert parse(text.replace("local:f19(//b)", "//b, 1")) == parse("//b, 1")
