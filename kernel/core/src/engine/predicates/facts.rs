@@ -31,6 +31,8 @@ pub(crate) struct Facts {
     /// Where the texts stand that long string-values are asked to contain, by folding, once that is known; none of those
     /// that are too often there.
     occurring: [Option<Option<Occurrences>>; Fold::ALL.len()],
+    /// Bytes of long string-values that were searched by themselves.
+    searched: usize,
     /// Text compared since somebody asked, in steps.
     read: u64,
 }
@@ -62,6 +64,7 @@ impl Facts {
     pub(crate) fn begin(&mut self) {
         self.list.clear();
         self.occurring = Default::default();
+        self.searched = 0;
         if self.stamp == u32::MAX {
             self.entries.iter_mut().for_each(Vec::clear);
             self.stamp = 0;
@@ -160,12 +163,17 @@ impl Look<'_, '_> {
         let start = list.len();
         let value = self.post.texts.value(self.message, texts.clone());
         let length = value.len();
-        self.atoms.satisfied_by_text(VALUE, value, length <= LONG, list);
+        // Values that are parts of one another are searched in one pass over all text, but for as many as cost one.
+        let is_alone = length <= LONG || {
+            self.facts.searched = self.facts.searched.saturating_add(length);
+            self.facts.searched <= self.message.source.len()
+        };
+        self.atoms.satisfied_by_text(VALUE, value, is_alone, list);
         self.facts.read += (length.min(self.atoms.compared_bytes(VALUE)) / BYTES_A_STEP) as u64;
         let (message, values) = (self.message, &mut self.post.texts);
         let read = |notation| values.number(message, texts.clone(), notation);
         self.atoms.satisfied_by_number(VALUE, read, list);
-        if length > LONG {
+        if !is_alone {
             self.find_contained(texts.clone(), list);
         }
         let value = self.post.texts.value(self.message, texts);
@@ -343,10 +351,13 @@ mod tests {
                     };
                     let expected = ask.holds(asked.as_bytes());
                     assert_eq!(look.holds(atom, 0), expected, "{ask:?} of {asked}");
-                    look.facts.begin();
-                    let found = look.satisfied(0, kind_of(subject));
-                    let finds = look.atoms_at(found).contains(&atom);
-                    assert_eq!(finds, expected && is_found(ask), "{ask:?} finds {asked}");
+                    for searched in [0, usize::MAX] {
+                        look.facts.begin();
+                        look.facts.searched = searched;
+                        let found = look.satisfied(0, kind_of(subject));
+                        let finds = look.atoms_at(found).contains(&atom);
+                        assert_eq!(finds, expected && is_found(ask), "{ask:?} finds {asked}");
+                    }
                 }
             }
         }

@@ -28,17 +28,44 @@ pub(super) struct TextTable {
     pub(super) len: usize,
 }
 
+/// A text under its beginning, with the bytes behind that: most are compared without a look at the text itself.
+#[derive(Clone, Copy, Debug)]
+struct Candidate {
+    number: u32,
+    length: u32,
+    next: u64,
+}
+
 /// Texts that stand under beginnings of one length.
 #[derive(Debug)]
 struct Beginnings {
+    /// Bytes of a beginning.
+    length: usize,
     /// Bits of the beginning in eight bytes of text.
     mask: u64,
     filter: Vec<u64>,
     shift: u32,
     /// By beginning: where its texts stand in the list.
     table: HashTable<(u64, u32, u32)>,
-    texts: Vec<u32>,
+    texts: Vec<Candidate>,
     multiplier: u64,
+}
+
+impl Candidate {
+    /// Whether the text stands at the beginning of another, which begins as it does.
+    #[inline]
+    fn is_at<'t>(&self, rest: &[u8], length: usize, text_of: impl Fn(u32) -> &'t [u8]) -> bool {
+        let behind = self.length as usize - length;
+        if rest.len() < self.length as usize {
+            return false;
+        }
+        let differing = word_of(&rest[length..]) ^ self.next;
+        match behind {
+            0..8 => differing & ((1 << (8 * behind)) - 1) == 0,
+            8 => differing == 0,
+            _ => differing == 0 && rest.starts_with(text_of(self.number)),
+        }
+    }
 }
 
 /// The first eight bytes of a text, zeros behind it.
@@ -56,9 +83,15 @@ fn word_of(text: &[u8]) -> u64 {
 
 impl Beginnings {
     /// Those of some texts, with their beginnings, sorted; adds the texts of which too many begin alike to others.
-    fn new(length: usize, seed: u64, texts: &[(u64, u32)], others: &mut Vec<u32>) -> Beginnings {
+    fn new<'t>(
+        length: usize,
+        seed: u64,
+        texts: &[(u64, u32, &'t [u8])],
+        others: &mut Vec<u32>,
+    ) -> Beginnings {
         let bits = (BITS_A_TEXT * texts.len()).next_power_of_two().max(64);
         let mut made = Beginnings {
+            length,
             mask: u64::MAX >> (8 * (8 - length)),
             filter: vec![0; bits / 64],
             shift: 64 - bits.trailing_zeros(),
@@ -67,13 +100,16 @@ impl Beginnings {
             multiplier: seed | 1,
         };
         for alike in texts.chunk_by(|a, b| a.0 == b.0) {
-            let numbers = alike.iter().map(|&(_, number)| number);
             if alike.len() > ALIKE_MAX {
-                others.extend(numbers);
+                others.extend(alike.iter().map(|&(_, number, _)| number));
                 continue;
             }
             let (beginning, start) = (alike[0].0, made.texts.len() as u32);
-            made.texts.extend(numbers);
+            made.texts.extend(alike.iter().map(|&(_, number, text)| Candidate {
+                number,
+                length: text.len() as u32,
+                next: word_of(&text[length..]),
+            }));
             let hash = made.hash(beginning);
             let bit = hash >> made.shift;
             made.filter[bit as usize / 64] |= 1 << (bit % 64);
@@ -91,7 +127,7 @@ impl Beginnings {
 
     /// Calls `found` with the texts that may stand where a word of text is.
     #[inline]
-    fn each(&self, word: u64, mut found: impl FnMut(u32)) {
+    fn each(&self, word: u64, found: impl FnMut(&Candidate)) {
         let beginning = word & self.mask;
         let hash = self.hash(beginning);
         let bit = hash >> self.shift;
@@ -100,7 +136,7 @@ impl Beginnings {
         }
         let entry = self.table.find(hash, |entry| entry.0 == beginning);
         if let Some(&(_, start, end)) = entry {
-            self.texts[start as usize..end as usize].iter().for_each(|&number| found(number));
+            self.texts[start as usize..end as usize].iter().for_each(found);
         }
     }
 }
@@ -118,12 +154,12 @@ impl TextTable {
         texts: impl ExactSizeIterator<Item = &'t [u8]> + Clone,
         seed: u64,
     ) -> Option<TextTable> {
-        let mut by_length: [Vec<(u64, u32)>; LENGTHS.len()] = Default::default();
+        let mut by_length: [Vec<(u64, u32, &[u8])>; LENGTHS.len()] = Default::default();
         let mut others = Vec::new();
         for (number, text) in texts.clone().enumerate() {
             match LENGTHS.iter().position(|&length| length <= text.len()) {
                 Some(at) => {
-                    by_length[at].push((word_of(&text[..LENGTHS[at]]), number as u32));
+                    by_length[at].push((word_of(&text[..LENGTHS[at]]), number as u32, text));
                 }
                 None => others.push(number as u32),
             }
@@ -167,10 +203,10 @@ impl TextTable {
                 let rest = &searched[at..];
                 let word = word_of(rest);
                 for beginnings in &self.beginnings {
-                    beginnings.each(word, |number| {
-                        if left > 0 && rest.starts_with(text_of(number)) {
+                    beginnings.each(word, |text| {
+                        if left > 0 && text.is_at(rest, beginnings.length, &text_of) {
                             left -= 1;
-                            found(number, at);
+                            found(text.number, at);
                         }
                     });
                 }
