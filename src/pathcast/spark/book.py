@@ -82,12 +82,13 @@ class SubscriptionBook:
         self._engines: SubscriptionEngines | None = None
         self._versions = TakerVersions(self._message_limits(), namespaces)
 
-    def current(self, earlier: Generation | None = None) -> TakenUp:
+    def current(self, earlier: Generation | None = None, at_us: int | None = None) -> TakenUp:
         """The generation of the subscriptions as they are now.
 
         Args:
             earlier: Has the last valid version of a subscription whose row is not valid any more.
                 None: such a subscription ends.
+            at_us: As for `SubscriptionPlace.state`.
 
         Raises:
             ConfigError: They cannot be read.
@@ -96,7 +97,7 @@ class SubscriptionBook:
             A look at the place when nothing changed; else the rows are read, what came or changed
             is compiled, and all of it written.
         """
-        state = self.place.state()
+        state = self.place.state(at_us)
         if self._current is None or state != self._state:
             with collector_paused():
                 self._current = self._taken_up(self._last_valid(earlier))

@@ -65,18 +65,22 @@ class Pinning:
         pin = self._ledger.pin(batch_id)
         if pin is not None:
             return self._book.pinned(pin.snapshot_version), pin.begun_us
-        self.look()
-        position = 0 if self.kept else self._book.place.position
+        # Before the look: what this moment is in the period of is what it runs with.
         now = time.time_ns() // 1000
+        self.look(now)
+        position = 0 if self.kept else self._book.place.position
         self._ledger.write_pin(Pin(batch_id, self.generation.version, position, now))
         return self.generation, now
 
-    def look(self) -> None:
+    def look(self, at_us: int | None = None) -> None:
         """Takes up the newest subscriptions, and says what has become of them since the last look.
+
+        Args:
+            at_us: As for `SubscriptionPlace.state`.
 
         Cost: `SubscriptionBook.current`.
         """
-        found = self._believed(self.generation)
+        found = self._believed(self.generation, at_us)
         if found is None:
             return
         before = self.generation
@@ -108,8 +112,9 @@ class Pinning:
         if not self.generation.queries:
             self._note("no query is in force: every message will be read, none delivered")
 
-    def _current(self, earlier: Generation | None) -> TakenUp:
-        return self._book.current(earlier if self._settings.invalid == "keep" else None)
+    def _current(self, earlier: Generation | None, at_us: int | None = None) -> TakenUp:
+        kept = earlier if self._settings.invalid == "keep" else None
+        return self._book.current(kept, at_us)
 
     def _check_rejected(self, earlier: Generation | None) -> None:
         """Refuse to start where more rows are rejected than may be.
@@ -131,10 +136,10 @@ class Pinning:
                 f"{first.place}: {first.reason}; pathcast check lists all",
             )
 
-    def _believed(self, earlier: Generation) -> TakenUp | None:
+    def _believed(self, earlier: Generation, at_us: int | None = None) -> TakenUp | None:
         """The subscriptions as they are now; None, and said so, where the earlier ones stay."""
         try:
-            found = self._current(earlier)
+            found = self._current(earlier, at_us)
         except ConfigError as error:
             # Someone is at work on the file: messages go on with the last good state of it.
             self._keep(str(error))
