@@ -5,6 +5,7 @@ from __future__ import annotations
 import random
 import shutil
 import time
+from collections import Counter
 from collections.abc import Callable, Sequence
 from contextlib import closing
 from datetime import UTC, datetime
@@ -306,6 +307,44 @@ def test_a_profile_is_answered_while_it_is_valid(
     versions = [pin and pin.snapshot_version for pin in pins]
     assert [versions.index(version) for version in versions] == [0, 0, 2, 3, 3, 2]
     assert "subscriptions taken up: 2 -> 3, position 5" in progress.notes
+
+
+def test_profiles_that_expire_all_at_once_have_not_shrunk_by_mistake(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Others that go at once are not believed to have gone, in this run and at the next start."""
+    url = f"sqlite:///{tmp_path / 'profiles.db'}"
+    settings = settings_in(tmp_path, url, "subscriptions.shrink_max=0.5")
+    clock = Clock(monkeypatch, 1_000)
+    stays = [ProfileRecord(f"s{n}", "ann", "/m/a", "ids") for n in range(3)]
+    ends = [
+        ProfileRecord(f"e{at}{n}", "bob", "/m/a", "ids", valid_until=second(at))
+        for at in (1_001, 1_003)
+        for n in range(9)
+    ]
+    with Store.open(url) as store:
+        store.write([*stays, *ends])
+        steps: dict[int, Callable[[], object]] = {
+            1: lambda: setattr(clock, "seconds", 1_002),
+            2: lambda: store.write([Removal("profile", each.id) for each in (*ends[9:], stays[0])]),
+            3: lambda: store.write(ends[9:] + stays),
+        }
+        progress = Watching(lambda number: steps.get(number, int)())
+        for number in range(4):
+            put(tmp_path, number, "<m><a/></m>")
+        pipe(settings, progress)
+    counts = Counter(row[2] for row in inboxes(tmp_path))
+    assert counts == {"000.xml": 21, "001.xml": 12, "002.xml": 12, "003.xml": 12}
+    told = [note for note in progress.notes if "the earlier ones stay" in note]
+    assert [": there are 2, and were 12: more than 50% have gone" in note for note in told] == [
+        True
+    ]
+    clock.seconds = 1_004
+    put(tmp_path, 4, "<m><a/></m>")
+    again = Watching()
+    pipe(settings, again)
+    assert Counter(row[2] for row in inboxes(tmp_path))["004.xml"] == 3
+    assert not any("the earlier ones stay" in note for note in again.notes)
 
 
 def test_a_micro_batch_that_is_done_again_has_the_profiles_of_its_beginning(

