@@ -132,7 +132,9 @@ REFUSED_ARGUMENTS: Final = MappingProxyType(
 BOOLEAN_FUNCTIONS: Final = frozenset(
     {
         "boolean",
+        "codepoint-equal",
         "contains",
+        "contains-token",
         "deep-equal",
         "empty",
         "ends-with",

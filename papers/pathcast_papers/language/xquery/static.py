@@ -85,7 +85,7 @@ _GIVEN: Final = MappingProxyType(
 """Functions that give items of arguments as they are -> places of these."""
 _ATOMS_OF: Final = frozenset({"data", "distinct-values", "min", "max"})
 """Functions that give values of their argument."""
-_ONE_ATOM: Final = BOOLEAN_FUNCTIONS | frozenset(
+_ONE_ATOM: Final = (BOOLEAN_FUNCTIONS - {"codepoint-equal"}) | frozenset(
     {
         *("concat", "count", "number", "replace", "string", "string-join", "string-length", "sum"),
         *("codepoints-to-string", "current-date", "current-dateTime", "current-time"),

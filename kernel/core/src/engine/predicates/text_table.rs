@@ -83,10 +83,10 @@ fn word_of(text: &[u8]) -> u64 {
 
 impl Beginnings {
     /// Those of some texts, with their beginnings, sorted; adds the texts of which too many begin alike to others.
-    fn new<'t>(
+    fn new(
         length: usize,
         seed: u64,
-        texts: &[(u64, u32, &'t [u8])],
+        texts: &[(u64, u32, &[u8])],
         others: &mut Vec<u32>,
     ) -> Beginnings {
         let bits = (BITS_A_TEXT * texts.len()).next_power_of_two().max(64);

@@ -8,12 +8,12 @@ use super::formula::{Formula, Variable, call, exact, implied};
 use super::necessary::{Item, Necessary, Scope};
 use crate::language::arithmetic::Arithmetic;
 use crate::language::comparison::Comparison;
+use crate::language::functions::Kind;
 use crate::language::tree::{self, Expr as Condition, NameTest, NodeType, Operator, Predicate};
 use crate::language::xquery::{Axis, Expr, ExprId, Function, List, NodeTest, Program, Step};
 
 /// Whether the value of a predicate may be a number, and so a position.
 pub(super) fn may_be_number(program: &Program, id: ExprId) -> bool {
-    use Function::*;
     match program.expr(id) {
         Expr::Comparison { .. }
         | Expr::And(_)
@@ -24,32 +24,7 @@ pub(super) fn may_be_number(program: &Program, id: ExprId) -> bool {
         | Expr::Union(_)
         | Expr::Intersection { .. }
         | Expr::String(_) => false,
-        Expr::Call(function, _) => !matches!(
-            function,
-            Boolean
-                | Not
-                | True
-                | False
-                | Lang
-                | Contains
-                | StartsWith
-                | EndsWith
-                | Exists
-                | Empty
-                | String
-                | Concat
-                | Name
-                | LocalName
-                | NamespaceUri
-                | Substring
-                | SubstringBefore
-                | SubstringAfter
-                | Translate
-                | NormalizeSpace
-                | StringJoin
-                | UpperCase
-                | LowerCase
-        ),
+        Expr::Call(function, _) => function.signature().kind == Kind::Number,
         Expr::Filter { primary, .. } => may_be_number(program, primary),
         _ => true,
     }

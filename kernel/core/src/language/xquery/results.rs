@@ -5,6 +5,7 @@
 //! every message gives are neither true nor false.
 
 use super::{Clause, Delivered, Expr, ExprId, Function, Part, Program};
+use crate::language::functions::Kind;
 use crate::language::refusal::Reason;
 use crate::language::types::Type;
 
@@ -187,27 +188,13 @@ fn is_one_atom(program: &Program, id: ExprId) -> bool {
                     | StringLength
                     | Sum
             );
-            gives_one || is_boolean(function)
+            // Of two texts of which one is missing nobody can tell whether they are equal.
+            gives_one || is_boolean(function) && function != CodepointEqual
         }
         _ => false,
     }
 }
 
 fn is_boolean(function: Function) -> bool {
-    use Function::*;
-    matches!(
-        function,
-        Boolean
-            | Contains
-            | DeepEqual
-            | Empty
-            | EndsWith
-            | Exists
-            | False
-            | Lang
-            | Matches
-            | Not
-            | StartsWith
-            | True
-    )
+    function.signature().kind == Kind::Boolean
 }
