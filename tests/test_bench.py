@@ -125,7 +125,11 @@ def test_the_other_benchmarks_of_one_machine(bench: Bench, tmp_path: Path) -> No
     assert {m["aim"] for m in registration["measures"] if m["name"] == "dearest"} == {"<= 200"}
     assert threads["results"][0]["matches"] > 0
     kinds = ("P=1", "P=20", "NP=1", "NP=3")
-    assert [case["case"] for case in conditions["results"]] == [f"news {k} Q=300" for k in kinds]
+    told = ("dates Q=300", "contains, lower case Q=300", "500 keywords Q=1")
+    assert [case["case"] for case in conditions["results"]] == [
+        *(f"news {kind} Q=300" for kind in kinds),
+        *(f"stories {kind}" for kind in (*told, "10,000 patterns Q=300")),
+    ]
     assert all(case["checks"]["nfa_matches"] > 0 for case in conditions["results"])
     assert all(one["cache_misses"] for case in conditions["results"] for one in case["cold"])
 

@@ -165,6 +165,59 @@ def test_two_rows_of_one_id_are_told(sub: Call, url: str, tmp_path: Path) -> Non
     assert "has this id twice" in result.stderr
 
 
+def test_a_subscription_has_a_period(sub: Call, url: str, tmp_path: Path) -> None:
+    sub("add", "//a", "--owner", "ann", "--id", "q", "--new", "--until", "2020-01-01T01:00+01:00")
+    sub("add", "//a", "--owner", "ann", "--id", "r", "--from", "2999-01-01")
+    sub(
+        "add", "//a", "--owner", "ann", "--id", "s", "--from", "2020-01-01", "--until", "2999-01-01"
+    )
+    assert [row[0] for row in read(url)] == ["s"]
+    listed = sub("ls").stdout.splitlines()
+    assert [("expired" in line, "not yet" in line) for line in listed] == [
+        (False, False),
+        (True, False),
+        (False, True),
+        (False, False),
+    ]
+    assert "2020-01-01T00:00:00+00:00" in listed[1]
+    told = [(each["state"], each["standing"]) for each in lines(sub("ls", "--format", "json"))]
+    assert told == [("active", "expired"), ("active", "not yet"), ("active", "active")]
+    shown = sub("show", "s").stdout
+    assert "valid from 2020-01-01T00:00:00+00:00\nvalid until 2999-01-01T00:00:00+00:00" in shown
+    assert "version 1, expired" in sub("show", "q").stdout
+    sub("edit", "q", "--until", "")
+    sub("edit", "r", "--from", "2020-01-01T00:00:00.5Z")
+    assert [row[0] for row in read(url)] == ["q", "r", "s"]
+    assert "2020-01-01T00:00:00.500000+00:00" in sub("history", "r").stdout.splitlines()[1]
+    unread = sub("edit", "r", "--until", "soon", code=ExitCode.USAGE)
+    assert "--until: 'soon' is no time such as 2026-03-01" in unread.stderr
+    reversed_ = sub("edit", "r", "--until", "2019-01-01", code=ExitCode.REFUSED)
+    assert "the valid_until has to be after 2020-01-01" in reversed_.stderr
+    with Store.open(url) as store:
+        assert store.position == 5
+
+
+def test_an_import_sets_the_period_of_a_file_or_leaves_what_is_there(
+    sub: Call, url: str, tmp_path: Path
+) -> None:
+    file = tmp_path / "s.tsv"
+    file.write_text("subscriber\tquery_id\tquery\nann\tp\t//a\nann\tq\t//b\n")
+    sub("import", str(file), "--new", "--until", "2999-01-01")
+    file.write_text(file.read_text().replace("//b", "//c"))
+    assert "1 changed" in sub("import", str(file)).stderr
+    ends = [each["valid_until"] for each in lines(sub("ls", "--format", "json"))]
+    assert ends == ["2999-01-01T00:00:00+00:00"] * 2
+    exported = tmp_path / "all.jsonl"
+    exported.write_text(sub("export").stdout)
+    assert exported.read_text().count('"valid_until":"2999-01-01T00:00:00+00:00"') == 2
+    sub("import", str(exported), "--until", "2020-01-01")
+    assert read(url) == []
+    exported.write_text(exported.read_text().replace("2999-01-01T00:00:00+00:00", "some day"))
+    refused = sub("import", str(exported), code=ExitCode.REFUSED).stderr
+    assert f"{exported}:1: " in refused
+    assert "the valid_until has to be a moment such as 2026-03-01T12:00Z, or empty" in refused
+
+
 def test_what_is_exported_is_imported_elsewhere(sub: Call, url: str, tmp_path: Path) -> None:
     sub(
         *("add", "//c:a", "--owner", "ann", "--id", "q1", "--new", "--namespace", "c=urn:c"),

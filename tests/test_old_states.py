@@ -114,6 +114,7 @@ def test_a_profile_database_is_brought_up_to_date(version: str, tmp_path: Path) 
             {"tier": "gold"},
             (),
         )
+        assert (dear.valid_from, dear.valid_until) == ("", ""), "it is valid always"
         assert [each.address for each in store.state(BrokerRecord)[1]] == ["10.0.0.7:7400"]
         assert [each.root for each in store.state(SourceRecord)[1]] == ["bern"]
         assert [each.schema for each in store.state(CatalogRecord)[1]] == [

@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import random
 import shutil
-from collections.abc import Callable
+import time
+from collections import Counter
+from collections.abc import Callable, Sequence
 from contextlib import closing
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +21,7 @@ pytest.importorskip("sqlalchemy", reason="the store is not installed: pip instal
 
 from typer.testing import CliRunner
 
-from pathcast import Registry
+from pathcast import Registry, Subscription
 from pathcast.cli.app import build_app
 from pathcast.errors import ConfigError
 from pathcast.spark.ledger import BatchLedger, Commit
@@ -194,7 +197,20 @@ def a_change(chance: random.Random, names: list[str]) -> ProfileRecord | Removal
         labels={"tier": chance.choice(["gold", "silver"])},
         state=chance.choice(["active", "active", "paused"]),
         host=chance.choice(["h1", "h2"]),
+        valid_from=chance.choice(["", "", second(chance.randrange(50))]),
+        valid_until=chance.choice(["", "", second(chance.randrange(50, 100))]),
     )
+
+
+def second(number: int) -> str:
+    """The moment so many seconds after 1970 began, as a profile has it."""
+    return datetime.fromtimestamp(number, UTC).isoformat()
+
+
+def is_valid(profile: ProfileRecord, seconds: int) -> bool:
+    """Whether a profile is valid at a moment, by its texts alone."""
+    at = second(seconds)
+    return profile.valid_from <= at and (not profile.valid_until or at < profile.valid_until)
 
 
 @pytest.mark.parametrize("seed", range(2))
@@ -204,27 +220,165 @@ def test_a_follower_has_what_the_database_has_whatever_happens_to_the_log(
     chance = random.Random(seed)
     names = [f"p{number}" for number in range(12)]
     labels = {"tier": "gold"}
-    looks = 0
+    looks = came_of_time = 0
+    state: object = None
+    rows: Sequence[Subscription] = ()
     with (
         closing(StorePlace(store_url, labels=labels, host="h1")) as place,
         Store.open(store_url) as store,
     ):
-        for _ in range(150):
+        for step in range(300):
+            seconds = step // 3
             changed = chance.sample(names, chance.randrange(3))
             store.write([a_change(chance, [name]) for name in changed])
             if chance.random() < 0.1:
                 store.compact(chance.randint(0, store.position))
             if chance.random() < 0.5:
                 continue
-            before, state = place.rows("ids").rows, place.state()
-            wanted = store.find(ProfileRecord, labels=labels, host="h1", state="active")
+            before, known = rows, state
+            state = place.state(seconds * 1_000_000)
+            kept = store.find(ProfileRecord, labels=labels, host="h1", state="active")
+            wanted = [each for each in kept if is_valid(each, seconds)]
+            came_of_time += len(wanted) != len(kept)
             found = place.rows("ids")
-            assert found.rows == [each.subscription() for each in wanted]
+            rows = found.rows
+            assert rows == before or state != known
+            assert rows == [each.subscription() for each in wanted]
             assert [each.line for each in found.places] == [each.version for each in wanted]
             assert place.position == store.position
-            assert place.state() == state, "nothing was written since"
-            looks += found.rows != before
+            assert place.state(seconds * 1_000_000) == state, "nothing was written since"
+            looks += rows != before
     assert looks > 10
+    assert came_of_time > 10
+
+
+class Clock:
+    """A clock that a test sets, in seconds since 1970."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch, seconds: int) -> None:
+        self.seconds = seconds
+        monkeypatch.setattr(time, "time_ns", lambda: self.seconds * 1_000_000_000)
+
+
+def test_a_profile_is_answered_while_it_is_valid(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It is taken up and left by the first micro-batch that begins at the moment or after it."""
+    url = f"sqlite:///{tmp_path / 'profiles.db'}"
+    settings = settings_in(tmp_path, url)
+    for number in range(6):
+        put(tmp_path, number, "<m><a/></m>")
+    clock = Clock(monkeypatch, 1_000)
+    with Store.open(url) as store:
+        store.write(
+            [
+                ProfileRecord("always", "ann", "/m/a", "ids"),
+                ProfileRecord("from", "bob", "/m/a", "ids", valid_from=second(1_015)),
+                ProfileRecord("until", "cleo", "/m/a", "ids", valid_until=second(1_020)),
+                ProfileRecord(
+                    "both",
+                    "dan",
+                    "/m/a",
+                    "ids",
+                    valid_from=second(1_030),
+                    valid_until=second(1_045),
+                ),
+                ProfileRecord("over", "eve", "/m/a", "ids", valid_until=second(999)),
+            ]
+        )
+
+    def pass_time(number: int) -> None:
+        clock.seconds += 10
+
+    progress = Watching(pass_time)
+    pipe(settings, progress)
+    ids = [f"{number:03d}.xml" for number in range(6)]
+    assert inboxes(tmp_path) == {
+        *(("ann", "always", id, None) for id in ids),
+        *(("bob", "from", id, None) for id in ids[2:]),
+        *(("cleo", "until", id, None) for id in ids[:2]),
+        *(("dan", "both", id, None) for id in ids[3:5]),
+    }
+    pins = [
+        BatchLedger(settings.output.storage, settings.checkpoint).pin(number)
+        for number in range(1, 7)
+    ]
+    assert [pin and pin.begun_us for pin in pins] == [n * 10**6 for n in range(1_000, 1_060, 10)]
+    versions = [pin and pin.snapshot_version for pin in pins]
+    assert [versions.index(version) for version in versions] == [0, 0, 2, 3, 3, 2]
+    assert "subscriptions taken up: 2 -> 3, position 5" in progress.notes
+
+
+def test_profiles_that_expire_all_at_once_have_not_shrunk_by_mistake(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Others that go at once are not believed to have gone, in this run and at the next start."""
+    url = f"sqlite:///{tmp_path / 'profiles.db'}"
+    settings = settings_in(tmp_path, url, "subscriptions.shrink_max=0.5")
+    clock = Clock(monkeypatch, 1_000)
+    stays = [ProfileRecord(f"s{n}", "ann", "/m/a", "ids") for n in range(3)]
+    ends = [
+        ProfileRecord(f"e{at}{n}", "bob", "/m/a", "ids", valid_until=second(at))
+        for at in (1_001, 1_003)
+        for n in range(9)
+    ]
+    with Store.open(url) as store:
+        store.write([*stays, *ends])
+        steps: dict[int, Callable[[], object]] = {
+            1: lambda: setattr(clock, "seconds", 1_002),
+            2: lambda: store.write([Removal("profile", each.id) for each in (*ends[9:], stays[0])]),
+            3: lambda: store.write(ends[9:] + stays),
+        }
+        progress = Watching(lambda number: steps.get(number, int)())
+        for number in range(4):
+            put(tmp_path, number, "<m><a/></m>")
+        pipe(settings, progress)
+    counts = Counter(row[2] for row in inboxes(tmp_path))
+    assert counts == {"000.xml": 21, "001.xml": 12, "002.xml": 12, "003.xml": 12}
+    told = [note for note in progress.notes if "the earlier ones stay" in note]
+    assert [": there are 2, and were 12: more than 50% have gone" in note for note in told] == [
+        True
+    ]
+    clock.seconds = 1_004
+    put(tmp_path, 4, "<m><a/></m>")
+    again = Watching()
+    pipe(settings, again)
+    assert Counter(row[2] for row in inboxes(tmp_path))["004.xml"] == 3
+    assert not any("the earlier ones stay" in note for note in again.notes)
+
+
+def test_a_micro_batch_that_is_done_again_has_the_profiles_of_its_beginning(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    url = f"sqlite:///{tmp_path / 'profiles.db'}"
+    settings = settings_in(tmp_path, url)
+    for number in range(2):
+        put(tmp_path, number, "<m><a/></m>")
+    clock = Clock(monkeypatch, 1_000)
+    with Store.open(url) as store:
+        store.write(
+            [
+                ProfileRecord("until", "ann", "/m/a", "ids", valid_until=second(1_001)),
+                ProfileRecord("from", "bob", "/m/a", "ids", valid_from=second(1_001)),
+            ]
+        )
+
+    class KilledError(Exception):
+        pass
+
+    def killed(*_: object) -> None:
+        raise KilledError
+
+    with monkeypatch.context() as patch:
+        patch.setattr(BatchLedger, "write_commit", killed)
+        with pytest.raises(KilledError):
+            pipe(settings)
+    clock.seconds = 1_001
+    pipe(settings)
+    assert inboxes(tmp_path) == {
+        ("ann", "until", "000.xml", None),
+        ("bob", "from", "001.xml", None),
+    }
 
 
 def test_a_database_that_is_an_older_copy_is_read_anew(tmp_path: Path) -> None:

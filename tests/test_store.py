@@ -32,6 +32,9 @@ from store_cases import check_whole, profile
 RECORDS: list[Record] = [
     profile("p1", namespaces={"x": "urn:x"}, labels={"tier": "gold"}, host="b1", address="u1"),
     profile("p2", steps=("drop //b", "rename //c d")),
+    ProfileRecord(
+        "p3", "ann", "//a", valid_from="2026-03-01T12:00+01:00", valid_until="2027-01-01"
+    ),
     SourceRecord("s1", "s1:1", "eu/ch/bern", 1, 5000.0, 1024.0, "b1"),
     CatalogRecord("s1@1", "s1", 1, "<!ELEMENT a ANY>\n"),
     BrokerRecord("b1", "b1:1", "eu/ch", 1e9, 100_000, (1, 2), 3),
@@ -181,6 +184,13 @@ HOSTILE = [
     (ProfileRecord("p", "ann", "//a", steps=("b" * 5_000,)), "row.length"),
     (ProfileRecord("p", None, "//a"), "row.field"),  # type: ignore[arg-type]
     (ProfileRecord("p", "", "//a"), "row.field"),
+    (ProfileRecord("p", "ann", "//a", valid_from="tomorrow"), "row.field"),
+    (ProfileRecord("p", "ann", "//a", valid_until="0001-01-01T00:00+14:00"), "row.field"),
+    (ProfileRecord("p", "ann", "//a", valid_until=7), "row.field"),  # type: ignore[arg-type]
+    (
+        ProfileRecord("p", "ann", "//a", valid_from="2026-03-01", valid_until="2026-03-01T00:00Z"),
+        "row.field",
+    ),
     (SourceRecord("s", "", "", 1, float("nan"), 1.0, ""), "row.field"),
     (SourceRecord("s", "", "", 1, float("inf"), 1.0, ""), "row.field"),
     (SourceRecord("s", "", "", -1, 1.0, 1.0, ""), "row.field"),

@@ -206,6 +206,8 @@ def test_an_older_schema_is_brought_up_to_date_if_that_is_allowed(
     execute(store_url, "ALTER TABLE profiles DROP COLUMN language")
     execute(store_url, "ALTER TABLE profiles DROP COLUMN former")
     execute(store_url, "ALTER TABLE profiles DROP COLUMN handed")
+    execute(store_url, "ALTER TABLE profiles DROP COLUMN valid_from")
+    execute(store_url, "ALTER TABLE profiles DROP COLUMN valid_until")
     execute(store_url, "DROP TABLE placements")
     execute(store_url, "DROP TABLE samples")
     execute(store_url, "ALTER TABLE catalogs DROP COLUMN validated")
@@ -219,10 +221,10 @@ def test_an_older_schema_is_brought_up_to_date_if_that_is_allowed(
     steps = tmp_path / "steps"
     steps.mkdir()
     migrations = Path(sys.modules["pathcast.store"].__file__ or "").parent / "migrations"
-    for name in ("first", "second", "third", "fourth", "fifth", "sixth"):
+    for name in ("first", "second", "third", "fourth", "fifth", "sixth", "seventh"):
         (steps / f"{name}.py").write_text((migrations / f"{name}.py").read_text())
-    (steps / "seventh.py").write_text(
-        "import sqlalchemy as sa\nfrom alembic import op\nrevision='0007'\ndown_revision='0006'\n"
+    (steps / "eighth.py").write_text(
+        "import sqlalchemy as sa\nfrom alembic import op\nrevision='0008'\ndown_revision='0007'\n"
         "def upgrade():\n    op.add_column('brokers', sa.Column('more', sa.String))\n"
     )
     monkeypatch.setattr("pathcast.store.migrating._MIGRATIONS", steps)

@@ -12,9 +12,9 @@ from pathlib import Path
 import pytest
 
 from expression_cases import ALTERNATIVES_MAX
-from oracles.paths import is_found
+from pathcast.engine import RoutingTable
 from pathcast.errors import PathcastError, UnsupportedQueryError
-from pathcast.message import MessageTree
+from pathcast.model import RoutingEntry
 from pathcast.query import CompiledSubscription, compile_subscription, conjunction_of
 from pathcast.query.xquery import is_xquery
 from pathcast_papers.language.xquery import parse as read
@@ -39,8 +39,14 @@ def compiled(
         return compile_subscription(f"<r>{{{text}}}</r>", namespaces)
 
 
-def passes(text: str, message: MessageTree, namespaces: Mapping[str, str] = NAMESPACES) -> bool:
-    return any(is_found(path, message) for path in compiled(text, namespaces).paths)
+def passes(text: str, source: bytes, namespaces: Mapping[str, str] = NAMESPACES) -> bool:
+    return lets_pass(compiled(text, namespaces), source)
+
+
+def lets_pass(gate: CompiledSubscription, source: bytes) -> bool:
+    """Whether a table of the paths lets a message pass; papers do not read all that gates say."""
+    table = RoutingTable([RoutingEntry((path,), 1) for path in gate.alternatives], 1)
+    return list(table.router().route([source]).lists()) == [[0]]
 
 
 # A subscription, and what its gate is.
@@ -143,13 +149,13 @@ def test_a_comparison_with_a_number_lets_pass_what_xquery_casts_and_xpath_does_n
     text = "for $a in //a where $a/@x > 15 return $a"
     assert compiled(text).alternatives == ("//a[double(@x)>15]",)
     for value in ("16", "1.6e1", "+16", "INF", "2E1", " 16 "):
-        message = parse_message(f"<a x='{value}'/>".encode())
-        assert evaluate(read(text), message).is_delivered, value
-        assert passes(text, message), value
+        source = f"<a x='{value}'/>".encode()
+        assert evaluate(read(text), parse_message(source)).is_delivered, value
+        assert passes(text, source), value
     for value in ("14", "x", "-INF", "NaN", "2e0", "e", "Infinity"):
-        message = parse_message(f"<a x='{value}'/>".encode())
-        assert not evaluate(read(text), message).is_delivered, value
-        assert not passes(text, message), value
+        source = f"<a x='{value}'/>".encode()
+        assert not evaluate(read(text), parse_message(source)).is_delivered, value
+        assert not passes(text, source), value
 
 
 def test_every_comparison_with_a_number_is_carried_over() -> None:
@@ -172,7 +178,7 @@ def test_cases_of_xquery_pass_their_gates() -> None:
     table = tomllib.loads((TESTDATA / "xquery.toml").read_text(encoding="utf-8"))
     checked = 0
     for group in table["group"]:
-        message = parse_message(group["message"].encode())
+        message = group["message"].encode()
         for text, results in group["cases"]:
             if results and not isinstance(results, str):
                 assert passes(text, message, group.get("namespaces", {})), text
@@ -186,7 +192,7 @@ def soundness(writer: Writer, subscriptions: int, messages: int) -> tuple[int, i
     for number in range(subscriptions):
         is_condition = number % 2 == 1
         text = writer.notice() if is_condition else writer.subscription()
-        gate = compiled(text, is_condition=is_condition).paths
+        gate = compiled(text, is_condition=is_condition)
         for _ in range(messages):
             source = writer.message()
             message = parse_message(source)
@@ -198,7 +204,7 @@ def soundness(writer: Writer, subscriptions: int, messages: int) -> tuple[int, i
                 )
             except PathcastError:
                 continue
-            is_passed = any(is_found(path, message) for path in gate)
+            is_passed = lets_pass(gate, source)
             assert is_passed or not is_wanted, (text, source)
             tried += 1
             delivered += is_wanted
@@ -228,5 +234,4 @@ def test_delivered_messages_pass_the_gates_of_patterns() -> None:
 
 
 def test_the_gate_of_any_message_is_passed_by_any() -> None:
-    (path,) = compiled("<r>{count(//a)}</r>").paths
-    assert is_found(path, parse_message(b"<x/>"))
+    assert passes("<r>{count(//a)}</r>", b"<x/>")

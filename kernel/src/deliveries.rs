@@ -10,11 +10,16 @@ use pathcast_core::registry::delivery::batch::Answer;
 use pathcast_core::registry::delivery::serving::NO_FRAGMENT;
 use pathcast_core::xml::parser::Refusal;
 use pathcast_core::xml::places::{NodeKind, Place};
+use pyo3::exceptions::PyIndexError;
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict, PyString};
 
 /// Message, id of the subscription, number of the result and fragment of a delivery.
 type PyDelivery<'py> = (u32, Bound<'py, PyString>, u32, Option<Bound<'py, PyBytes>>);
+
+/// Subscriber and version of the subscription of a delivery; kind, number, start and end of its node.
+type PyRecipient<'py> = (Bound<'py, PyString>, Bound<'py, PyBytes>, Option<PyPlace>);
+type PyPlace = (&'static str, u32, Option<u32>, Option<u32>);
 
 /// The deliveries of a batch. Nothing of it becomes a Python object or an array before it is asked for.
 #[pyclass(frozen)]
@@ -57,6 +62,26 @@ impl DeliveryAnswer {
             at += 1;
         });
         deliveries
+    }
+
+    /// Whom the delivery at a place goes to, and which node it is.
+    fn recipient<'py>(&self, py: Python<'py>, place: usize) -> PyResult<PyRecipient<'py>> {
+        let mut found = None;
+        self.entries.for_each_version(
+            self.subscriptions.get(place).copied().into_iter(),
+            |entry, version| {
+                found = Some((PyString::new(py, entry.subscriber), PyBytes::new(py, version)));
+            },
+        );
+        let none = || PyIndexError::new_err(format!("there is no delivery {place}"));
+        let (subscriber, version) = found.ok_or_else(none)?;
+        let node = self.places.binary_search_by_key(&(place as u32), |&(delivery, _)| delivery);
+        let node = node.ok().map(|at| {
+            let Place { kind, number, span } = &self.places[at].1;
+            let span = span.as_ref();
+            (kind.name(), *number, span.map(|span| span.start), span.map(|span| span.end))
+        });
+        Ok((subscriber, version, node))
     }
 
     /// The numbers of the subscriptions that got something, ascending, and of each delivery the place of its subscription

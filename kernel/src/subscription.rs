@@ -4,7 +4,7 @@ use crate::dissemination::{deliver_of, language_of};
 use crate::query::paths_of;
 use pathcast_core::language::choice::without_comments;
 use pathcast_core::language::compile::{CostClass, compile_gate, compile_query, cost_of_evaluated};
-use pathcast_core::language::gates::condition_of;
+use pathcast_core::language::gates::gate_of;
 use pathcast_core::language::xquery::undeliverable_part;
 use pathcast_core::registry::delivery::query::{Scope, SubscriptionQuery};
 use pathcast_core::registry::snapshot::NamespaceMap;
@@ -32,14 +32,15 @@ pub fn compile_subscription<'py>(
         return Ok(None);
     };
     let is_shared = query.is_shared(text, &scope, deliver);
-    let condition;
+    let gate;
     let (kind, own_way, compiled) = match &query {
         SubscriptionQuery::XQuery(program) => {
             if undeliverable_part(program, deliver.delivered()).is_some() {
                 return Ok(None);
             }
-            condition = condition_of(program, is_condition);
-            ("xquery", "gated", compile_gate(&condition, is_condition))
+            gate = gate_of(program, is_condition);
+            let compiled = compile_gate(&gate, is_condition);
+            ("xquery", if compiled.is_exact() { "filtering" } else { "gated" }, compiled)
         }
         SubscriptionQuery::XPath(tree) => {
             let Ok(compiled) = compile_query(tree) else { return Ok(None) };

@@ -453,6 +453,9 @@ class DeliveryAnswer(Protocol):
             places: Consecutive.
         """
 
+    def recipient(self, place: int) -> tuple[Recipient, DeliveredNode | None]:
+        """Whom the delivery at a place goes to, and the node of one for deliver="nodes"."""
+
     def subscribed(self) -> tuple[pa.Array, pa.Array]:
         """The numbers of the subscriptions that got something, ascending, as a `uint32` array.
 
@@ -554,6 +557,16 @@ class StoredDeliveries:
             )
             for row in rows
         ]
+
+    def recipient(self, place: int) -> tuple[Recipient, DeliveredNode | None]:
+        """Whom the delivery at a place goes to, and its node."""
+        to = self.known_recipients[self.rows.column("subscription")[place].as_py()]
+        numbers = self.nodes.column("delivery").to_numpy()
+        at = int(numbers.searchsorted(place))
+        if at == len(numbers) or numbers[at] != place:
+            return to, None
+        names = DeliveredNode._fields
+        return to, DeliveredNode(*(self.nodes.column(name)[at].as_py() for name in names))
 
     def subscribed(self) -> tuple[pa.Array, pa.Array]:
         """The numbers of the subscriptions that got something, and the place of each delivery."""

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
+from pathcast.model import QueryLanguage
 from pathcast.registry import Snapshot
 from pathcast_lab.bench.checking import THREADS, Checks
 from pathcast_lab.bench.definitions import Expected, FilterSet
@@ -79,6 +80,7 @@ def run_case(
     messages: Sequence[bytes],
     chosen: FilterSet,
     expected: Sequence[Expected] = (),
+    language: QueryLanguage | None = None,
 ) -> CaseResult:
     """Builds, checks, and then measures.
 
@@ -89,11 +91,12 @@ def run_case(
         messages: The first `chosen.cold` are those of the cold passes.
         chosen: How much is done; `unseen` and `later` are not.
         expected: Known counts.
+        language: Of the queries.
 
     Raises:
         WrongCountError: Engines disagree.
     """
-    queries = standing_queries(texts)
+    queries = standing_queries(texts, language=language)
     with TemporaryDirectory(prefix="pathcast-bench-") as directory:
         file = Path(directory) / "queries.snapshot"
         _, build = build_index(queries, file, chosen.builds)

@@ -166,12 +166,15 @@ class Condition(Strict):
         name: Of the case.
         predicates: P, value predicates in each query, all on attributes.
         nested_paths: NP, nested paths in each query.
+        asks: Kind of `stories.KINDS` that the queries are of, on stories in place of the messages
+            of the workload; "" for queries of the workload.
         queries: Set -> Q; none in a set that is not named.
     """
 
     name: str
-    predicates: int
-    nested_paths: int
+    predicates: int = 0
+    nested_paths: int = 0
+    asks: str = ""
     queries: dict[SetName, tuple[int, ...]]
 
 

@@ -24,7 +24,7 @@ from typing import Any
 
 from pathcast import schema, workload
 from pathcast.errors import ConfigError
-from pathcast.model import Query
+from pathcast.model import Query, QueryLanguage
 from pathcast.schema import ElementGraph, read_dtd
 from pathcast.workload import (
     DOMAINS,
@@ -199,9 +199,12 @@ def shared_data() -> Path | None:
     return path if path.is_dir() else None
 
 
-def standing_queries(texts: Iterable[str], first: int = 0) -> list[Query]:
+def standing_queries(
+    texts: Iterable[str], first: int = 0, language: QueryLanguage | None = None
+) -> list[Query]:
     """Queries with the ids q0, q1, ... from `first` on."""
-    return [Query(f"q{number}", text) for number, text in enumerate(texts, start=first)]
+    numbered = enumerate(texts, start=first)
+    return [Query(f"q{number}", text, language=language) for number, text in numbered]
 
 
 def inputs_digest(queries: Sequence[str], messages: Sequence[bytes]) -> str:

@@ -41,16 +41,20 @@ from pathcast.cli.sub_store import (
     COMMAND,
     Dear,
     DearOption,
+    FromOption,
     LabelFilter,
     NewOption,
     OwnerFilter,
     StateFilter,
     StoreOption,
+    UntilOption,
     changeable,
     found_in,
     profile_of,
+    standing_of,
     take_up,
     unknown,
+    with_period,
 )
 from pathcast.cli.transform import QueryArgument, read_query
 from pathcast.engine import carried_mode
@@ -107,6 +111,8 @@ def add(
     label: LabelOption = None,
     step: StepOption = None,
     language: LanguageOption = None,
+    start: FromOption = None,
+    end: UntilOption = None,
     dear: DearOption = Dear.WARN,
     new: NewOption = False,
 ) -> ExitCode:
@@ -118,6 +124,7 @@ def add(
         export PATHCAST_STORE=sqlite:////var/lib/pathcast/profiles.db
         pathcast sub add '//order[total > 100]' --owner ann --new
         pathcast sub add @cheap.xq --owner bob --id cheap --label tier=gold
+        pathcast sub add //offer --owner cleo --until 2026-12-31T18:00+01:00
     """
     asked = read_query(query, step, language)
     with extra("net", COMMAND):
@@ -132,6 +139,7 @@ def add(
         steps=asked.steps,
         language=asked.language,
     )
+    made = with_period(made, start, end)
     cost = _checked(made, dear)
     with opened_store(store, COMMAND, is_new=new) as opened:
         if opened.get(ProfileRecord, made.id) is not None:
@@ -149,17 +157,29 @@ def list_all(
     label: LabelFilter = None,
     format_: FormatOption = Format.TEXT,
 ) -> ExitCode:
-    """List subscriptions by id, with their cost classes."""
+    """List subscriptions by id, with their cost classes.
+
+    One that has expired, or is not valid yet, is told so in place of its state.
+    """
     found = found_in(store, owner, state, label)
     if format_ is Format.JSON:
         for each in found:
             write_json_line(_shown(each))
         return ExitCode.OK
-    head = ("id", "owner", "state", "deliver", "cost", "query")
+    head = ("id", "owner", "state", "from", "until", "deliver", "cost", "query")
     print_columns(
         head,
         [
-            (each.id, each.owner, each.state, each.deliver, _cost(each), _short(each.query))
+            (
+                each.id,
+                each.owner,
+                standing_of(each),
+                each.valid_from,
+                each.valid_until,
+                each.deliver,
+                _cost(each),
+                _short(each.query),
+            )
             for each in found
         ],
     )
@@ -174,7 +194,11 @@ def show(id: IdArgument, store: StoreOption, format_: FormatOption = Format.TEXT
         write_json_line(_shown(profile))
         return ExitCode.OK
     out = answers()
-    out.print(f"version {profile.version}, {profile.state}, {_cost(profile)}")
+    out.print(f"version {profile.version}, {standing_of(profile)}, {_cost(profile)}")
+    if profile.valid_from:
+        out.print(f"valid from {profile.valid_from}")
+    if profile.valid_until:
+        out.print(f"valid until {profile.valid_until}")
     for name, value in sorted(profile.labels.items()):
         out.print(f"label {name}={value}")
     if profile.host:
@@ -211,6 +235,8 @@ def edit(
     label: LabelOption = None,
     step: StepOption = None,
     language: LanguageOption = None,
+    start: FromOption = None,
+    end: UntilOption = None,
     dear: DearOption = Dear.WARN,
 ) -> ExitCode:
     """Change a subscription; what is not given stays.
@@ -240,6 +266,7 @@ def edit(
         if label is not None:
             labels = {**before.labels, **read_labels(label)}
             after = replace(after, labels={name: value for name, value in labels.items() if value})
+        after = with_period(after, start, end)
         if after == before:
             say(f"{id} is that already, at version {before.version}")
             return ExitCode.OK
@@ -300,9 +327,11 @@ def history(
             write_json_line({**line, "subscription": kept})
         query = "" if profile is None else _short(profile.query)
         deliver = "" if profile is None else profile.deliver
-        rows.append((f"{change.position:,}", when, state, deliver, query))
+        starts = "" if profile is None else profile.valid_from
+        ends = "" if profile is None else profile.valid_until
+        rows.append((f"{change.position:,}", when, state, starts, ends, deliver, query))
     if format_ is Format.TEXT:
-        print_columns(("version", "at", "state", "deliver", "query"), rows)
+        print_columns(("version", "at", "state", "from", "until", "deliver", "query"), rows)
     return ExitCode.OK
 
 
@@ -341,6 +370,9 @@ def _shown(profile: ProfileRecord) -> dict[str, object]:
         "steps": list(profile.steps),
         "language": profile.language,
         "state": profile.state,
+        "standing": standing_of(profile),
+        "valid_from": profile.valid_from,
+        "valid_until": profile.valid_until,
         "host": profile.host,
         "version": profile.version,
         "cost": _cost(profile),

@@ -24,13 +24,16 @@ from pathcast.cli.sub_store import (
     COMMAND,
     Dear,
     DearOption,
+    FromOption,
     LabelFilter,
     NewOption,
     OwnerFilter,
     StateFilter,
     StoreOption,
+    UntilOption,
     found_in,
     take_up,
+    with_period,
 )
 from pathcast.engine import carried_mode
 from pathcast.errors import ConfigError
@@ -70,6 +73,8 @@ def import_file(
     namespace: NamespaceOption = None,
     language: LanguageOption = None,
     values: ValuesOption = None,
+    start: FromOption = None,
+    end: UntilOption = None,
     dear: DearOption = Dear.WARN,
     new: NewOption = False,
 ) -> ExitCode:
@@ -77,8 +82,9 @@ def import_file(
 
     What is rejected is told with file, line and reason.
 
-    A subscription whose id is known is changed; labels, namespaces and a state
-    that a table cannot say stay. What is as it was is not written:
+    A subscription whose id is known is changed; labels, namespaces, a state and
+    times that a table cannot say stay. Times that are given are those of all of
+    the file. What is as it was is not written:
 
         pathcast sub import subscriptions.tsv --replace
         pathcast sub import all.jsonl --store postgresql://pathcast@db.example/profiles
@@ -94,6 +100,7 @@ def import_file(
             read = read_rows(file, "fragment", read_language(language))
             found = _of_rows(rows_with_values(read, values), kept, bound)
         profiles, places, rejected = _once(found, kept)
+        profiles = [with_period(each, start, end) for each in profiles]
         taken = take_up(profiles, places, dear)
         rejected += taken.rejected
         for each in rejected:
@@ -151,7 +158,14 @@ def _of_rows(
         before = kept.get(row.id)
         if before is not None:
             namespaces = bound or before.namespaces
-            made = replace(made, namespaces=namespaces, labels=before.labels, state=before.state)
+            made = replace(
+                made,
+                namespaces=namespaces,
+                labels=before.labels,
+                state=before.state,
+                valid_from=before.valid_from,
+                valid_until=before.valid_until,
+            )
         profiles.append(made)
     return _Read(profiles, rows.places, rows.rejected)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Sequence
 from enum import StrEnum
 from typing import TYPE_CHECKING, Annotated, Final, NamedTuple
@@ -11,8 +12,14 @@ import typer
 from pathcast.cli.console import say_warning
 from pathcast.cli.options import read_labels
 from pathcast.cli.stores import opened_store
-from pathcast.errors import ConfigError, UnsupportedQueryError, UnusableRowError
+from pathcast.errors import (
+    ConfigError,
+    UnsupportedQueryError,
+    UnusableRowError,
+    invalid_setting,
+)
 from pathcast.limits import Limits
+from pathcast.moments import moment_of
 from pathcast.query import CostClass, compile_subscription
 from pathcast.registry.delimited import TextPlace
 from pathcast.registry.subscription_engines import SubscriptionEngines
@@ -59,6 +66,18 @@ DearOption = Annotated[
         help="For queries that are evaluated for every message, since they name nothing that has "
         "to be in it.",
     ),
+]
+FromOption = Annotated[
+    str | None,
+    typer.Option(
+        "--from",
+        metavar="TIME",
+        help="Valid from this moment on: ISO 8601, UTC unless it says otherwise; '' for no such.",
+    ),
+]
+UntilOption = Annotated[
+    str | None,
+    typer.Option("--until", metavar="TIME", help="Not valid any more from this moment on."),
 ]
 OwnerFilter = Annotated[
     str | None, typer.Option("--owner", metavar="NAME", help="Only those of one subscriber.")
@@ -113,6 +132,38 @@ def changeable(store: Store, id: str) -> ProfileRecord:
         )
         raise ConfigError("config.invalid", key=id, reason=reason)
     return found
+
+
+def with_period(profile: ProfileRecord, start: str | None, end: str | None) -> ProfileRecord:
+    """A profile with the moments that options give, in UTC; None leaves what it has.
+
+    Raises:
+        ConfigError: A text is no moment.
+    """
+    from msgspec.structs import replace
+
+    if start is not None:
+        profile = replace(profile, valid_from=_moment("--from", start))
+    if end is not None:
+        profile = replace(profile, valid_until=_moment("--until", end))
+    return profile
+
+
+def _moment(option: str, text: str) -> str:
+    try:
+        return moment_of(text).isoformat() if text else ""
+    except ValueError as error:
+        reason = f"{text!r} is no time such as 2026-03-01T12:00+01:00"
+        raise invalid_setting(option, reason) from error
+
+
+def standing_of(profile: ProfileRecord) -> str:
+    """Its state as pipelines see it now: "expired" and "not yet" come before the kept state."""
+    starts, ends = profile.period_us()
+    now = time.time_ns() // 1000
+    if now >= ends:
+        return "expired"
+    return "not yet" if now < starts else profile.state
 
 
 def unknown(id: str) -> ConfigError:

@@ -37,10 +37,12 @@ from pathcast.kernel.plan import plan_lines
 from pathcast.limits import STEP_SERIES_MAX, Limits
 from pathcast.model import (
     BatchStats,
+    DeliveredNode,
     LocalDeliverMode,
     MatcherOptions,
     Query,
     QueryLanguage,
+    Recipient,
     RegisterReport,
     StepData,
     Subscription,
@@ -99,6 +101,11 @@ class KernelDeliveries:
     def deliveries(self, places: range) -> list[tuple[int, str, int, bytes | None]]:
         """Deliveries by their places."""
         return self._answer.deliveries(places.start, places.stop)
+
+    def recipient(self, place: int) -> tuple[Recipient, DeliveredNode | None]:
+        """Whom the delivery at a place goes to, and its node (`DeliveryAnswer.recipient`)."""
+        subscriber, version, node = self._answer.recipient(place)
+        return Recipient(subscriber, version), None if node is None else DeliveredNode(*node)
 
     @cached_property
     def rows(self) -> pa.RecordBatch:

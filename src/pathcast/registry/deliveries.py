@@ -30,7 +30,6 @@ from pathcast.engine.messages import refused_rows
 from pathcast.engine.results import take_ids
 from pathcast.model import (
     BatchStats,
-    DeliveredNode,
     Delivery,
     DeliveryAnswer,
     Recipient,
@@ -321,32 +320,22 @@ class DeliveryBatch:
     def _delivery(self, place: int) -> Delivery:
         """One delivery as an object."""
         [(row, name, result, fragment)] = self._answer.deliveries(range(place, place + 1))
-        _, subscribers, versions = self._recipients.columns
-        at = self._subscribed[1][place].as_py()
-        message, version = self._messages[row], versions[at].as_py().hex()
+        to, node = self._answer.recipient(place)
+        message, version = self._messages[row], to.version.hex()
         return Delivery(
             delivery_id=delivery_id(version, message, result),
             message_id=message,
             subscription_id=name,
-            subscriber=subscribers[at].as_py(),
+            subscriber=to.subscriber,
             subscription_version=version,
             snapshot_version=self.snapshot_version,
             result_number=result,
             fragment=fragment,
-            node=self._node(place),
+            node=node,
         )
 
-    def _node(self, delivery: int) -> DeliveredNode | None:
-        """The node of a delivery; None of one that is delivered otherwise."""
-        nodes = self._answer.nodes
-        numbers = nodes.column("delivery").to_numpy()
-        at = int(numbers.searchsorted(delivery))
-        if at == len(numbers) or numbers[at] != delivery:
-            return None
-        return DeliveredNode(*(nodes.column(name)[at].as_py() for name in DeliveredNode._fields))
-
     def __reduce__(self) -> tuple[object, ...]:
-        # Tables are made again where they are read, and ids in Python: no kernel is needed there.
+        # Tables are made again where they are read.
         answer = self._answer
         others = {number for _, number, _ in answer.verdicts}
         numbers = sorted({*self._subscribed[0].to_pylist(), *others})

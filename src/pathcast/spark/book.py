@@ -82,12 +82,13 @@ class SubscriptionBook:
         self._engines: SubscriptionEngines | None = None
         self._versions = TakerVersions(self._message_limits(), namespaces)
 
-    def current(self, earlier: Generation | None = None) -> TakenUp:
+    def current(self, earlier: Generation | None = None, at_us: int | None = None) -> TakenUp:
         """The generation of the subscriptions as they are now.
 
         Args:
             earlier: Has the last valid version of a subscription whose row is not valid any more.
                 None: such a subscription ends.
+            at_us: As for `SubscriptionPlace.state`.
 
         Raises:
             ConfigError: They cannot be read.
@@ -96,7 +97,7 @@ class SubscriptionBook:
             A look at the place when nothing changed; else the rows are read, what came or changed
             is compiled, and all of it written.
         """
-        state = self.place.state()
+        state = self.place.state(at_us)
         if self._current is None or state != self._state:
             with collector_paused():
                 self._current = self._taken_up(self._last_valid(earlier))
@@ -155,9 +156,21 @@ class SubscriptionBook:
         return generation
 
 
-def too_few(earlier: int, found: TakenUp, shrink_max: float) -> str | None:
-    """Why a state of the subscriptions is not believed: more of them have gone than may at once."""
+def too_few(
+    earlier: int, found: TakenUp, shrink_max: float, ended: Callable[[], int]
+) -> str | None:
+    """Why a state of the subscriptions is not believed: more of them have gone than may at once.
+
+    Args:
+        earlier: Subscriptions before.
+        found: The state.
+        shrink_max: Share that may go at once.
+        ended: Tells how many had said that they would have ended by now; those do not count.
+    """
     count = found.generation.subscriptions
+    if count >= earlier * (1 - shrink_max):
+        return None
+    earlier -= ended()
     if count >= earlier * (1 - shrink_max):
         return None
     rejected = f" and {len(found.rejected):,} that were rejected" if found.rejected else ""

@@ -18,7 +18,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from datetime import UTC, datetime
+from datetime import datetime
 from functools import cached_property
 from typing import Final
 
@@ -27,6 +27,7 @@ import pyarrow as pa
 from pathcast.errors import invalid_setting
 from pathcast.limits import Limits
 from pathcast.model import Subscription
+from pathcast.moments import moment_of
 from pathcast.registry import Registry
 from pathcast.spark.schemas import TIME
 
@@ -123,7 +124,6 @@ def _times(texts: Sequence[str | None]) -> pa.Array:
 
 def _time_of(text: str) -> datetime | None:
     try:
-        found = datetime.fromisoformat(text.strip())
+        return moment_of(text.strip())
     except ValueError:
         return None
-    return found.replace(tzinfo=UTC) if found.tzinfo is None else found.astimezone(UTC)

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import TYPE_CHECKING, Final
 
 from pathcast.errors import ConfigError, invalid_setting
@@ -55,6 +56,8 @@ class Pinning:
         self.generation: Generation
         self.rejected: Sequence[RejectedSubscription] = ()
         self.kept = ""
+        # When the generation was the newest.
+        self._believed_us = 0
 
     def pin(self, batch_id: int) -> tuple[Generation, int]:
         """Return the generation that a batch was begun with; for a new batch, the newest.
@@ -65,18 +68,22 @@ class Pinning:
         pin = self._ledger.pin(batch_id)
         if pin is not None:
             return self._book.pinned(pin.snapshot_version), pin.begun_us
-        self.look()
+        # Before the look: what this moment is in the period of is what it runs with.
+        now = _now_us()
+        self.look(now)
         position = 0 if self.kept else self._book.place.position
-        now = time.time_ns() // 1000
         self._ledger.write_pin(Pin(batch_id, self.generation.version, position, now))
         return self.generation, now
 
-    def look(self) -> None:
+    def look(self, at_us: int | None = None) -> None:
         """Takes up the newest subscriptions, and says what has become of them since the last look.
+
+        Args:
+            at_us: As for `SubscriptionPlace.state`.
 
         Cost: `SubscriptionBook.current`.
         """
-        found = self._believed(self.generation)
+        found = self._believed(self.generation, _now_us() if at_us is None else at_us)
         if found is None:
             return
         before = self.generation
@@ -99,17 +106,20 @@ class Pinning:
         """
         version = self._ledger.in_force()
         earlier = None if version is None else self._book.pinned(version)
+        now, last = _now_us(), self._ledger.last_pin()
+        self._believed_us = now if last is None else last.begun_us
         self._check_rejected(earlier)
         if earlier is None or not self._book.place.exists():
             self.generation = self._take_up(self._current(earlier))
         else:
-            found = self._believed(earlier)
+            found = self._believed(earlier, now)
             self.generation = earlier if found is None else self._take_up(found)
         if not self.generation.queries:
             self._note("no query is in force: every message will be read, none delivered")
 
-    def _current(self, earlier: Generation | None) -> TakenUp:
-        return self._book.current(earlier if self._settings.invalid == "keep" else None)
+    def _current(self, earlier: Generation | None, at_us: int | None = None) -> TakenUp:
+        kept = earlier if self._settings.invalid == "keep" else None
+        return self._book.current(kept, at_us)
 
     def _check_rejected(self, earlier: Generation | None) -> None:
         """Refuse to start where more rows are rejected than may be.
@@ -131,18 +141,21 @@ class Pinning:
                 f"{first.place}: {first.reason}; pathcast check lists all",
             )
 
-    def _believed(self, earlier: Generation) -> TakenUp | None:
+    def _believed(self, earlier: Generation, at_us: int) -> TakenUp | None:
         """The subscriptions as they are now; None, and said so, where the earlier ones stay."""
         try:
-            found = self._current(earlier)
+            found = self._current(earlier, at_us)
         except ConfigError as error:
             # Someone is at work on the file: messages go on with the last good state of it.
             self._keep(str(error))
             return None
-        if reason := too_few(earlier.subscriptions, found, self._settings.shrink_max):
-            self._keep(f"{self._book.place.name}: {reason}")
+        place, since_us = self._book.place, self._believed_us
+        ended = partial(place.ended_since, since_us)
+        if reason := too_few(earlier.subscriptions, found, self._settings.shrink_max, ended):
+            self._keep(f"{place.name}: {reason}")
             return None
         self.kept = ""
+        self._believed_us = at_us
         return found
 
     def _keep(self, reason: str) -> None:
@@ -172,6 +185,10 @@ class Pinning:
             self._note(f"{len(kept) - NAMED_MAX:,} more subscriptions: {KEPT}")
         self._ledger.write_in_force(version)
         return taken.generation
+
+
+def _now_us() -> int:
+    return time.time_ns() // 1000
 
 
 def _known(rejected: Sequence[RejectedSubscription]) -> list[tuple[object, ...]]:

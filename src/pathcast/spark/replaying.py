@@ -29,11 +29,11 @@ from bisect import bisect_left, bisect_right
 from collections.abc import Container, Mapping, Sequence
 from contextlib import closing
 from dataclasses import replace
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from pathcast.errors import SourceError, invalid_setting
+from pathcast.moments import moment_us
 from pathcast.spark.connectors import KAFKA, fault_of, lost_offsets
 from pathcast.spark.files import FoundFile, SourceListing, shown, some_of
 from pathcast.spark.journal import Journal
@@ -468,9 +468,7 @@ def _bound(option: str, text: str) -> tuple[int | None, int]:
     if text.isascii() and text.isdigit():
         return int(text), 0
     try:
-        moment = datetime.fromisoformat(text)
+        return None, moment_us(text)
     except ValueError as error:
         reason = f"{text!r} is no number of a micro-batch and no time such as 2026-03-01T12:00"
         raise invalid_setting(option, reason) from error
-    moment = moment if moment.tzinfo else moment.replace(tzinfo=UTC)
-    return None, int(moment.timestamp() * 1_000_000)

@@ -32,6 +32,7 @@ from pathcast.model import (
     QueryLanguage,
     Subscription,
 )
+from pathcast.moments import LONG_AGO_US, NEVER_US, moment_us
 
 ID_BYTES_MAX: Final = 512
 """Bytes of an id, an address, a location, a name of a label."""
@@ -79,6 +80,8 @@ class ProfileRecord(msgspec.Struct, frozen=True, tag="profile"):
             none.
         handed: Once the host serves it: root broker -> number of its stream, and the position
             after which the host has everything of it; the former host goes on up to there.
+        valid_from: Moment, ISO 8601, from which pipelines answer it; empty for no such moment.
+        valid_until: Moment from which they do not any more; likewise.
     """
 
     id: str
@@ -96,6 +99,21 @@ class ProfileRecord(msgspec.Struct, frozen=True, tag="profile"):
     language: QueryLanguage | None = None
     former: str = ""
     handed: dict[str, tuple[int, int]] = {}
+    valid_from: str = ""
+    valid_until: str = ""
+
+    def period_us(self) -> tuple[int, int]:
+        """The moments from which and up to which it is valid, in microseconds since 1970.
+
+        Example:
+            >>> ProfileRecord("p1", "ann", "//a", valid_from="1970-01-01").period_us()
+            (0, 9223372036854775807)
+
+        Raises:
+            ValueError: One of them is no moment.
+        """
+        starts = moment_us(self.valid_from) if self.valid_from else LONG_AGO_US
+        return starts, moment_us(self.valid_until) if self.valid_until else NEVER_US
 
     def subscription(self) -> Subscription:
         """Convert the profile to a subscription for an engine."""
@@ -296,7 +314,8 @@ def check_record(record: object) -> None:
 
     Raises:
         UnusableRowError: It is no record, has a field of a wrong type, too long, or with characters
-            that XML does not allow, or has no id or, a profile, no owner.
+            that XML does not allow, or has no id or, a profile, no owner,
+            or is never valid.
 
     Cost: about 3 µs.
     """
@@ -343,6 +362,8 @@ def check_record(record: object) -> None:
         raise _wrong("id", "not empty", "")
     if isinstance(record, ProfileRecord) and not record.owner:
         raise _wrong("owner", "not empty", "")
+    if isinstance(record, ProfileRecord) and (record.valid_from or record.valid_until):
+        _check_period(record)
 
 
 def checked_changes(
@@ -407,6 +428,18 @@ def _check_positions(value: object, name: str) -> None:
             raise _wrong(name, "a pair", each)
         for number in each:
             _check_number(number, name, int)
+
+
+def _check_period(profile: ProfileRecord) -> None:
+    for name in ("valid_from", "valid_until"):
+        value = getattr(profile, name)
+        try:
+            moment_us(value or "1970-01-01")
+        except ValueError as error:
+            raise _wrong(name, "a moment such as 2026-03-01T12:00Z, or empty", value) from error
+    starts, ends = profile.period_us()
+    if starts >= ends:
+        raise _wrong("valid_until", f"after {profile.valid_from}", profile.valid_until)
 
 
 def _check_number(value: object, name: str, kind: type) -> None:

@@ -85,7 +85,7 @@ class PacketFrame(msgspec.Struct, frozen=True, array_like=True, forbid_unknown_f
     credit: Count
 
 
-VERSION: Final = 5
+VERSION: Final = 6
 """Of the protocol between neighbours: of frames, and of what nodes say in them. It grows with every
 change that the version before would read wrongly, or refuse."""
 

@@ -4,6 +4,8 @@
 //! strings to numbers. Each way of comparing is a variant of [`Ask`], whatever language or index asks.
 
 use crate::language::comparison::Comparison;
+use crate::language::folding::Fold;
+use crate::language::folding::TextTest;
 use crate::language::numbers::Notation;
 use crate::language::values;
 use memchr::memmem;
@@ -29,6 +31,8 @@ pub(crate) enum Ask<T = Box<[u8]>> {
     Cast(Comparison, f64),
     /// A comparison of it as a date or time with a bound ([`crate::language::moments::Moment::bound`]).
     Moment(Notation, Comparison, f64),
+    /// That it, folded, passes a test with one of a set of texts.
+    Texts(TextTest, Fold, T),
 }
 
 impl<T> Ask<T> {
@@ -45,6 +49,7 @@ impl<T> Ask<T> {
             Ask::Number(comparison, constant) => Ask::Number(comparison, constant),
             Ask::Cast(comparison, constant) => Ask::Cast(comparison, constant),
             Ask::Moment(notation, comparison, bound) => Ask::Moment(notation, comparison, bound),
+            Ask::Texts(test, fold, texts) => Ask::Texts(test, fold, form(texts)),
         }
     }
 
@@ -64,6 +69,7 @@ impl<T> Ask<T> {
             Ask::Number(comparison, constant) => Ask::Number(*comparison, *constant),
             Ask::Cast(comparison, constant) => Ask::Cast(*comparison, *constant),
             Ask::Moment(notation, comparison, bound) => Ask::Moment(*notation, *comparison, *bound),
+            Ask::Texts(test, fold, texts) => Ask::Texts(*test, *fold, texts.as_ref()),
         }
     }
 
@@ -87,7 +93,8 @@ impl<T> Ask<T> {
 }
 
 impl<T: AsRef<[u8]>> Ask<T> {
-    /// Whether a value satisfies it. Cost: at most the length of the value.
+    /// Whether a value satisfies it. Cost: at most the length of the value, times the texts of a set; that of compiling
+    /// a pattern.
     #[inline]
     pub(crate) fn holds(&self, value: &[u8]) -> bool {
         match self {
@@ -106,6 +113,7 @@ impl<T: AsRef<[u8]>> Ask<T> {
             Ask::Moment(notation, comparison, bound) => {
                 comparison.holds(notation.read(value), *bound)
             }
+            Ask::Texts(test, fold, texts) => test.holds(*fold, texts.as_ref(), value),
         }
     }
 }
@@ -117,7 +125,7 @@ mod tests {
 
     #[test]
     fn each_way_of_comparing_has_values_that_satisfy_it_and_others() {
-        let cases: [(Ask<&str>, &[&str], &[&str]); 19] = [
+        let cases: [(Ask<&str>, &[&str], &[&str]); 24] = [
             (Ask::Exists, &["", "x"], &[]),
             (Ask::Text(Eq, "10"), &["10"], &["", "10.0", "1"]),
             (Ask::Text(Ne, "10"), &["", "10.0", "1"], &["10"]),
@@ -145,6 +153,27 @@ mod tests {
                 Ask::Moment(Notation::Date, Ge, 86_400e6),
                 &["1970-01-02", " 1970-01-02Z", "1970-01-02-14:00"],
                 &["1970-01-01", "1970-01-02+00:01", "1970-01-02T00:00:00", "2", ""],
+            ),
+            (
+                Ask::Texts(TextTest::Is, Fold::Lower, "a\u{0}\u{df}\u{0}"),
+                &["A", "a", "\u{df}", "\u{1e9e}"],
+                &["", "SS", "aa"],
+            ),
+            (Ask::Texts(TextTest::Is, Fold::Upper, "SS\u{0}"), &["ss", "\u{df}"], &["\u{1e9e}"]),
+            (
+                Ask::Texts(TextTest::Begins, Fold::Ascii, "k\u{e9}\u{0}"),
+                &["K\u{e9}x"],
+                &["k\u{c9}"],
+            ),
+            (
+                Ask::Texts(TextTest::Has, Fold::None, "ab\u{0}cd\u{0}"),
+                &["xcd", "cdab"],
+                &["", "Ab", "bc"],
+            ),
+            (
+                Ask::Texts(TextTest::Matches, Fold::None, "(?i)^a+$\u{0}b{2}\u{0}"),
+                &["AAa", "xbb"],
+                &["b", "BB", "ab"],
             ),
             (Ask::Cast(Eq, 10.0), &["10", " 10.0 ", "+10", "1e1"], &["x", "", "11"]),
             (Ask::Cast(Ne, 10.0), &["9", "x", "INF"], &["10", "1e1"]),

@@ -34,15 +34,6 @@ pub(crate) enum PatternFault {
     Replacement,
 }
 
-/// A text that each match has.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Required {
-    /// The text.
-    pub(crate) text: String,
-    /// Whatever matches begins with it.
-    pub(crate) is_beginning: bool,
-}
-
 /// A piece of a replacement.
 #[derive(Clone, Debug)]
 pub(super) enum Piece {
@@ -141,14 +132,6 @@ pub(super) struct Translator {
     pub(super) groups: usize,
     /// Characters and classes until now, those that are repeated counted as often.
     pub(super) weight: usize,
-    /// Literal characters that are needed and stand together.
-    run: String,
-    longest: String,
-    /// The run that has begun stands at the beginning of what matches.
-    is_beginning: bool,
-    /// The run that stands there.
-    beginning: String,
-    is_simple: bool,
 }
 
 impl Translator {
@@ -159,19 +142,7 @@ impl Translator {
         } else {
             text.chars().collect()
         };
-        Translator {
-            text,
-            at: 0,
-            flags,
-            out: String::new(),
-            groups: 0,
-            weight: 0,
-            run: String::new(),
-            longest: String::new(),
-            is_beginning: false,
-            beginning: String::new(),
-            is_simple: !flags.is_case_blind,
-        }
+        Translator { text, at: 0, flags, out: String::new(), groups: 0, weight: 0 }
     }
 
     /// Translates all of the pattern.
@@ -179,7 +150,7 @@ impl Translator {
         if self.flags.is_literal {
             self.weight = self.text.len();
             for at in 0..self.text.len() {
-                self.literal(self.text[at]);
+                self.push_literal(self.text[at]);
             }
             return Ok(());
         }
@@ -203,11 +174,6 @@ impl Translator {
         Ok(next)
     }
 
-    fn literal(&mut self, one: char) {
-        self.push_literal(one);
-        self.run.push(one);
-    }
-
     /// Adds a character that stands for itself to the translation.
     fn push_literal(&mut self, one: char) {
         match one {
@@ -226,33 +192,12 @@ impl Translator {
         }
     }
 
-    /// A run of literal characters ends.
-    fn end_run(&mut self) {
-        if std::mem::take(&mut self.is_beginning) {
-            self.beginning.clone_from(&self.run);
-        }
-        if self.run.len() > self.longest.len() {
-            self.longest = std::mem::take(&mut self.run);
-        }
-        self.run.clear();
-    }
-
-    /// A text that each match has, of what was translated.
-    pub(super) fn required(mut self) -> Option<Required> {
-        self.end_run();
-        let is_beginning = !self.beginning.is_empty();
-        let text = if is_beginning { self.beginning } else { self.longest };
-        let required = Required { text, is_beginning };
-        (self.is_simple && !required.text.is_empty()).then_some(required)
-    }
-
     fn alternatives(&mut self, depth: usize) -> Result<(), PatternFault> {
         if depth > DEPTH_MAX {
             return Err(PatternFault::TooLarge);
         }
         self.branch(depth)?;
         while self.take('|') {
-            self.is_simple &= depth > 0;
             self.out.push('|');
             self.branch(depth)?;
         }
@@ -262,7 +207,7 @@ impl Translator {
     fn branch(&mut self, depth: usize) -> Result<(), PatternFault> {
         while let Some(next) = self.peek().filter(|next| !matches!(next, '|' | ')')) {
             let (start, before) = (self.out.len(), self.weight);
-            let is_literal = self.atom(next, depth)?;
+            self.atom(next, depth)?;
             self.weight += 1;
             let Some((fewest, most)) = self.quantifier(start)? else { continue };
             let weight = (self.weight - before).saturating_mul(most.max(fewest).max(1));
@@ -270,21 +215,12 @@ impl Translator {
             if self.weight > WEIGHT_MAX {
                 return Err(PatternFault::TooLarge);
             }
-            if depth == 0 && is_literal {
-                if fewest == 0 {
-                    self.run.pop();
-                }
-                self.end_run();
-            } else if fewest == 0 {
-                // A `^` that need not be there.
-                self.is_beginning = false;
-            }
         }
         Ok(())
     }
 
-    /// One character, class or group; whether it is a literal character.
-    fn atom(&mut self, next: char, depth: usize) -> Result<bool, PatternFault> {
+    /// One character, class or group.
+    fn atom(&mut self, next: char, depth: usize) -> Result<(), PatternFault> {
         self.at += 1;
         let literal = match next {
             '\\' => match self.escape()? {
@@ -299,21 +235,10 @@ impl Translator {
             other => Some(other),
         };
         if let Some(one) = literal {
-            if depth == 0 {
-                self.literal(one);
-            } else {
-                self.push_literal(one);
-            }
-            return Ok(true);
-        }
-        if depth == 0 {
-            self.end_run();
+            self.push_literal(one);
+            return Ok(());
         }
         match next {
-            '^' if depth == 0 && self.at == 1 && !self.flags.is_multi_line => {
-                self.is_beginning = true;
-                self.out.push('^');
-            }
             '^' | '$' => self.out.push(next),
             '.' if self.flags.is_dot_all => self.out.push_str("(?s:.)"),
             '.' => self.out.push_str("[^\\n\\r]"),
@@ -339,7 +264,7 @@ impl Translator {
             }
             _ => {}
         }
-        Ok(false)
+        Ok(())
     }
 
     /// A class by itself: it has both cases of letters already, if that is wanted.

@@ -8,6 +8,8 @@
 
 use crate::language::arithmetic::Arithmetic;
 use crate::language::comparison::Comparison;
+use crate::language::folding::Fold;
+use crate::language::folding::TextTest;
 use crate::language::types::Type;
 use crate::language::xpath::Axis;
 
@@ -88,8 +90,9 @@ pub enum Operator {
     Cast(Comparison),
     /// A comparison of nodes, cast to a type of dates or times, with the text of such a value; in gates only.
     CastToMoment(Type, Comparison),
-    /// Some node is one of the strings that a literal holds ([`Values::text`](crate::language::values::Values)); of gates.
-    OneOf,
+    /// Some node, folded, passes a test with one of the texts that a literal holds
+    /// ([`Values::text`](crate::language::values::Values)); of gates.
+    Texts(TextTest, Fold),
     /// Some node, cast to `xs:double`, is one of the numbers that a literal holds; of gates.
     NumberOf,
     /// An operator on numbers.
@@ -189,7 +192,7 @@ impl Operator {
             Operator::Compare(comparison)
             | Operator::Cast(comparison)
             | Operator::CastToMoment(_, comparison) => comparison.symbol(),
-            Operator::OneOf | Operator::NumberOf => Comparison::Eq.symbol(),
+            Operator::Texts(..) | Operator::NumberOf => Comparison::Eq.symbol(),
             Operator::Calculate(arithmetic) => arithmetic.symbol(),
             Operator::Union => "|",
         }

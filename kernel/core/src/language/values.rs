@@ -125,6 +125,15 @@ pub(crate) fn has(mut set: &[u8], value: &[u8]) -> bool {
     false
 }
 
+/// The values of a set that is held as a text.
+pub(crate) fn each(set: &[u8]) -> impl Iterator<Item = &[u8]> {
+    memchr::memchr_iter(0, set).scan(0, |start, end| {
+        let value = &set[*start..end];
+        *start = end + 1;
+        Some(value)
+    })
+}
+
 /// Whether a number is one of a set that is held as a text.
 pub(crate) fn has_number(set: &[u8], number: f64) -> bool {
     number.is_finite() && has(set, number_value(number).as_bytes())

@@ -193,7 +193,9 @@ impl Population {
                 }
                 found
             }
-            Constant::Moment(..) => unreachable!("a date asks for existence here"),
+            Constant::Moment(..) | Constant::Texts(..) => {
+                unreachable!("they ask for existence here")
+            }
             Constant::Strings(_) | Constant::Numbers(_) | Constant::Doubles(_) => {
                 unreachable!("sets are opened")
             }
@@ -250,8 +252,8 @@ impl<'s, 'q> Walk<'s, 'q> {
     }
 
     fn condition(&mut self, population: &mut Population, condition: &'s Condition<'q>) {
-        // Who reads a population knows numbers and strings: a date asks for existence there.
-        if matches!(condition.compare(), Some((_, Constant::Moment(..)))) {
+        // Who reads a population knows numbers and strings: dates and texts that are folded ask for existence there.
+        if matches!(condition.compare(), Some((_, Constant::Moment(..) | Constant::Texts(..)))) {
             return;
         }
         let (end, operator, constant) = match condition {

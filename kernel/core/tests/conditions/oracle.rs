@@ -2,6 +2,7 @@
 
 use crate::document::{Content, Document, Node};
 use pathcast_core::language::comparison::Comparison;
+use pathcast_core::language::folding::Fold;
 use pathcast_core::language::query::ast::{
     Axis, Condition, Constant, NameTest, Operator, Stage, Step,
 };
@@ -158,8 +159,20 @@ fn compare_value(value: &str, compare: Option<&(Operator, Constant<'_>)>) -> boo
         Some((_, Constant::Doubles(values))) => {
             values.numbers().any(|number| number == double(value))
         }
-        Some((_, Constant::Number(_) | Constant::Double(_))) => {
-            unreachable!("functions compare strings")
+        Some((operator, Constant::Texts(fold, values))) => {
+            let value = folded(*fold, value);
+            values.iter().any(|text| match operator {
+                Operator::Compare(_) => value == text,
+                Operator::StartsWith => value.starts_with(text),
+                Operator::Contains => value.contains(text),
+                Operator::Matches => {
+                    PATTERNS.iter().any(|(pattern, matches)| *pattern == text && matches(&value))
+                }
+            })
+        }
+        Some((_, Constant::Number(_) | Constant::Double(_)))
+        | Some((Operator::Matches, Constant::String(_))) => {
+            unreachable!("functions compare strings, and patterns are texts")
         }
     }
 }
@@ -174,6 +187,30 @@ fn numbers(comparison: Comparison, left: f64, right: f64) -> bool {
         Comparison::Ge => left >= right,
     }
 }
+
+fn folded(fold: Fold, value: &str) -> String {
+    match fold {
+        Fold::None => value.to_owned(),
+        Fold::Lower => value.to_lowercase(),
+        Fold::Upper => value.to_uppercase(),
+        Fold::Ascii => value.to_ascii_lowercase(),
+    }
+}
+
+/// A pattern, and what it matches in these tests.
+type Matches = (&'static str, fn(&str) -> bool);
+
+/// Some patterns: those by which nothing is looked up, and those that a text is known of.
+pub const PATTERNS: [Matches; 6] = [
+    ("^x", |value| value.starts_with('x')),
+    ("(?i)X1?$", |value| {
+        value.to_lowercase().trim_end_matches('1').ends_with('x') && !value.ends_with("11")
+    }),
+    ("1|y", |value| value.contains(['1', 'y'])),
+    ("[0-9]{2}", |value| value.as_bytes().windows(2).any(|two| two.iter().all(u8::is_ascii_digit))),
+    ("^.$", |value| value.chars().count() == 1 && !["\n", "\r"].contains(&value)),
+    ("(1|x)2?1", |value| ["11", "x1", "121", "x21"].iter().any(|it| value.contains(it))),
+];
 
 /// Some dates and their ordinals; no other text of these tests is one.
 pub const DATES: [(&str, f64); 5] = [

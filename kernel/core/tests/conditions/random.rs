@@ -1,8 +1,9 @@
 //! Random documents and queries over few names and values, so that they meet often.
 
 use crate::document::Document;
-use crate::oracle::DATES;
+use crate::oracle::{DATES, PATTERNS};
 use pathcast_core::language::comparison::Comparison;
+use pathcast_core::language::folding::Fold;
 use pathcast_core::language::query::ast::{
     Axis, Condition, Constant, NameTest, Operator, Stage, Step,
 };
@@ -185,6 +186,9 @@ fn compare(random: &mut Random) -> Option<(Operator, Constant<'static>)> {
 }
 
 fn comparison_with_constant(random: &mut Random) -> (Operator, Constant<'static>) {
+    if random.chance(20) {
+        return texts(random);
+    }
     if !random.chance(20) {
         return (Operator::Compare(comparison(random)), constant(random));
     }
@@ -200,6 +204,23 @@ fn comparison_with_constant(random: &mut Random) -> (Operator, Constant<'static>
         Values::of_numbers(numbers[from..].iter().copied().take(count)).map(made)
     };
     (Operator::Compare(Comparison::Eq), set.expect("there are some"))
+}
+
+/// A test of texts that are folded, or of several texts, or of patterns.
+fn texts(random: &mut Random) -> (Operator, Constant<'static>) {
+    let of = |texts: &[&'static str]| Values::of(texts.iter().copied()).expect("there are some");
+    if random.chance(40) {
+        let from = random.below(PATTERNS.len());
+        let patterns = PATTERNS[from..].iter().take(random.pick(&[1, 1, 2]));
+        let patterns: Vec<&str> = patterns.map(|(pattern, _)| *pattern).collect();
+        return (Operator::Matches, Constant::Texts(Fold::None, of(&patterns)));
+    }
+    let fold = random.pick(&[Fold::Lower, Fold::Upper, Fold::Ascii]);
+    let operator =
+        random.pick(&[Operator::Compare(Comparison::Eq), Operator::StartsWith, Operator::Contains]);
+    let from = random.below(6);
+    let texts = &["x", "X", "1", "x1", "XY", "12", "X1", "2"][from..from + random.pick(&[1, 1, 2])];
+    (operator, Constant::Texts(fold, of(texts)))
 }
 
 fn comparison(random: &mut Random) -> Comparison {

@@ -88,7 +88,13 @@ pub(crate) fn ask_of<'c>(compare: Option<(Operator, &'c Constant<'_>)>) -> Ask<&
         (Operator::Compare(_), Constant::Doubles(values)) => {
             Ask::NumberOf(Notation::Double, values.text())
         }
-        (Operator::StartsWith | Operator::Contains, _) => {
+        (operator, Constant::Texts(fold, texts)) => match operator.test() {
+            Some(test) => Ask::Texts(test, *fold, texts.text()),
+            None => {
+                unreachable!("texts are tested for being one, beginning with one or having one")
+            }
+        },
+        (Operator::StartsWith | Operator::Contains | Operator::Matches, _) => {
             unreachable!("functions compare strings")
         }
     }
@@ -287,7 +293,7 @@ impl Climb<'_> {
 
     /// Keeps the elements that satisfy a condition.
     fn retain(&mut self, condition: &Condition<'_>, elements: &mut Vec<u32>) {
-        self.post.steps += elements.len() as u64;
+        self.post.steps += elements.len() as u64 + self.post.patterns.take_steps();
         let message = self.message;
         let ask = ask_of(condition.compare()).map(str::as_bytes);
         match condition {
@@ -295,7 +301,9 @@ impl Climb<'_> {
                 let wanted = self.wanted(test, elements.len());
                 elements.retain(|&element| self.attribute_holds(element, wanted, &ask));
             }
-            Condition::Text(_) => elements.retain(|&element| text_holds(message, element, &ask)),
+            Condition::Text(_) => {
+                elements.retain(|&element| self.post.text_holds(message, element, &ask));
+            }
             Condition::Value(..) => {
                 elements.retain(|&element| self.post.value_holds(message, element, &ask));
             }
@@ -310,18 +318,12 @@ impl Climb<'_> {
         let tree = self.message.tree;
         let mut attributes = tree.attributes(element);
         self.post.steps += attributes.len() as u64;
-        let holds = |at: usize| ask.holds(self.message.bytes(tree.attribute_value[at]));
-        attributes.any(|at| self.passes(wanted, tree.attribute_name[at]) && holds(at))
+        let message = self.message;
+        attributes.any(|at| {
+            self.passes(wanted, tree.attribute_name[at])
+                && self.post.ask_holds(ask, message.bytes(tree.attribute_value[at]))
+        })
     }
-}
-
-/// Whether some text node that is a child of an element satisfies an ask.
-pub(crate) fn text_holds<T: AsRef<[u8]>>(message: Message<'_>, element: u32, ask: &Ask<T>) -> bool {
-    let mut holds = false;
-    message.tree.each_text(element, |text| {
-        holds = holds || ask.holds(message.bytes(message.tree.text_value[text as usize]));
-    });
-    holds
 }
 
 fn are_satisfied(positions: &[(Comparison, f64)], position: u32) -> bool {

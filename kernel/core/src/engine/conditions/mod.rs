@@ -54,9 +54,11 @@
 mod holds;
 mod long_numbers;
 pub(crate) mod message_index;
+mod pattern_cache;
 mod post_processor;
 pub(crate) mod text_search;
 
+pub(crate) use holds::ask_of;
 pub use holds::holds;
-pub(crate) use holds::{ask_of, text_holds};
+pub(crate) use pattern_cache::PatternCache;
 pub use post_processor::PostProcessor;

@@ -5,6 +5,7 @@
 //! all of it: a value contains it if it begins early enough in the value's part.
 
 use super::long_numbers::LongNumbers;
+use crate::language::folding::Fold;
 use crate::language::numbers::Notation;
 use crate::xml::tree::Message;
 use memchr::memmem;
@@ -27,6 +28,8 @@ pub(crate) struct TextSearch {
     text: Vec<u8>,
     /// Where each text node begins in it, and where the last one ends.
     starts: Vec<u32>,
+    /// The same of the text, folded, by folding but for the one that leaves it as it is; made when it is asked for.
+    folded: [(Vec<u8>, Vec<u32>); Fold::ALL.len() - 1],
     /// Where the strings stand that have been searched for: part of `places`; none if too often.
     known: FxHashMap<Box<[u8]>, Option<Range<u32>>>,
     places: Vec<u32>,
@@ -43,6 +46,12 @@ impl TextSearch {
             self.text.shrink_to(KEPT);
             self.starts.clear();
             self.starts.shrink_to(KEPT);
+            for (text, starts) in &mut self.folded {
+                text.clear();
+                text.shrink_to(KEPT);
+                starts.clear();
+                starts.shrink_to(KEPT);
+            }
             self.places.clear();
             self.places.shrink_to(KEPT);
             self.numbers.clear();
@@ -53,6 +62,22 @@ impl TextSearch {
     pub(crate) fn value(&mut self, message: Message<'_>, texts: Range<u32>) -> &[u8] {
         self.read(message);
         &self.text[self.bytes_of(texts)]
+    }
+
+    /// All of the text, folded, and where each text node begins in it and the last one ends. Cost: constant, after the text
+    /// has been folded so once.
+    pub(crate) fn folded(&mut self, message: Message<'_>, fold: Fold) -> (&[u8], &[u32]) {
+        self.read(message);
+        let Some(at) = (fold as usize).checked_sub(1) else { return (&self.text, &self.starts) };
+        let (text, starts) = &mut self.folded[at];
+        if starts.is_empty() {
+            starts.push(0);
+            for &span in &message.tree.text_value {
+                fold.push(message.bytes(span), text);
+                starts.push(text.len() as u32);
+            }
+        }
+        (text, starts)
     }
 
     /// The concatenation of the text nodes of a range as a number. Cost: constant, after the text has been read
@@ -96,26 +121,6 @@ impl TextSearch {
             return self.stands_in(&places, string, bytes);
         }
         memmem::find(&self.text[bytes], string).is_some()
-    }
-
-    /// Where a string stands in the text of the message; none if too often. For [`TextSearch::is_in`].
-    pub(crate) fn find(&mut self, message: Message<'_>, string: &[u8]) -> Option<Range<u32>> {
-        self.read(message);
-        self.places_of(string)
-    }
-
-    /// Whether the text nodes of a range contain a string that has been searched for. Cost: a binary search.
-    pub(crate) fn is_in(
-        &self,
-        texts: Range<u32>,
-        string: &[u8],
-        places: &Option<Range<u32>>,
-    ) -> bool {
-        let bytes = self.bytes_of(texts);
-        match places {
-            Some(places) => self.stands_in(places, string, bytes),
-            None => memmem::find(&self.text[bytes], string).is_some(),
-        }
     }
 
     fn stands_in(&self, places: &Range<u32>, string: &[u8], bytes: Range<usize>) -> bool {
@@ -187,18 +192,20 @@ mod tests {
                 for end in (start..=count).step_by(5) {
                     let value = pieces[start as usize..end as usize].concat();
                     assert_eq!(search.value(message, start..end), value);
-                    let places = search.find(message, string.as_bytes());
-                    let is_in = search.is_in(start..end, string.as_bytes(), &places);
                     let expected = memmem::find(&value, string.as_bytes()).is_some();
                     let found = search.contains(message, start..end, string.as_bytes());
                     assert_eq!(found, expected, "{string:?} in {start}..{end}");
-                    assert_eq!(is_in, expected, "{string:?} in {start}..{end}");
+                    let (folded, starts) = search.folded(message, Fold::Upper);
+                    let part = starts[start as usize] as usize..starts[end as usize] as usize;
+                    assert_eq!(folded[part], value.to_ascii_uppercase());
                 }
             }
         }
         search.clear();
         let none = MessageTree::default();
         let message = Message { tree: &none, source: b"" };
-        assert_eq!(search.find(message, b"needle"), Some(0..0), "text outlived its message");
+        let left = search.folded(message, Fold::Upper);
+        assert_eq!(left, (&b""[..], &[0][..]), "text outlived its message");
+        assert_eq!(search.value(message, 0..0), b"");
     }
 }

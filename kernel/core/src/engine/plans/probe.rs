@@ -11,6 +11,7 @@ use super::frozen::{CAST_SET, CAST_WAYS, FrozenPlans, TEXT_SET, TEXT_WAYS, WAYS}
 use crate::engine::ask::Ask;
 use crate::language::comparison::Comparison;
 use crate::language::numbers::untyped_number;
+use crate::language::values::each;
 use hashbrown::{DefaultHashBuilder, HashMap};
 use rustc_hash::FxHashMap;
 use std::borrow::Borrow;
@@ -219,21 +220,21 @@ struct Sets {
 impl Sets {
     fn insert_texts(&mut self, set: &[u8], predicate: PredicateId, texts: &mut Texts) {
         self.known.insert((false, set.into()), predicate);
-        for value in values_of(set) {
+        for value in each(set) {
             self.texts.entry(texts.enter(value)).or_default().push(predicate);
         }
     }
 
     fn insert_numbers(&mut self, set: &[u8], predicate: PredicateId) {
         self.known.insert((true, set.into()), predicate);
-        for value in values_of(set) {
+        for value in each(set) {
             self.numbers.entry(Finite::new(untyped_number(value))).or_default().push(predicate);
         }
     }
 
     fn remove_texts(&mut self, set: &[u8], texts: &mut Texts) {
         let Some(predicate) = self.known.remove(&(false, Box::from(set))) else { return };
-        for value in values_of(set) {
+        for value in each(set) {
             if let Some(id) = texts.find(value)
                 && let Entry::Occupied(entry) = self.texts.entry(id)
             {
@@ -246,7 +247,7 @@ impl Sets {
 
     fn remove_numbers(&mut self, set: &[u8]) {
         let Some(predicate) = self.known.remove(&(true, Box::from(set))) else { return };
-        for value in values_of(set) {
+        for value in each(set) {
             let number = Finite::new(untyped_number(value));
             let left = self.numbers.remove(&number).and_then(|left| without(left, predicate));
             self.numbers.extend(left.map(|left| (number, left)));
@@ -263,9 +264,11 @@ pub(super) fn key_of(ask: &Ask, number: impl Fn(&[u8]) -> Option<TextId>) -> Opt
         Ask::Cast(comparison, number) => (CAST_WAYS + *comparison as usize, number_key(*number)),
         Ask::OneOf(set) => (TEXT_SET, xxh3_64(set)),
         Ask::NumberOf(_, set) => (CAST_SET, xxh3_64(set)),
-        Ask::StartsWith(_) | Ask::Contains(_) | Ask::Number(..) | Ask::Moment(..) => {
-            is_not_shared()
-        }
+        Ask::StartsWith(_)
+        | Ask::Contains(_)
+        | Ask::Number(..)
+        | Ask::Moment(..)
+        | Ask::Texts(..) => is_not_shared(),
     })
 }
 
@@ -273,15 +276,6 @@ pub(super) fn key_of(ask: &Ask, number: impl Fn(&[u8]) -> Option<TextId>) -> Opt
 pub(super) fn number_key(number: f64) -> u64 {
     let bits = Finite::new(number).0.to_bits();
     if bits >> 63 == 1 { !bits } else { bits | 1 << 63 }
-}
-
-/// The values of a set that is held as a text.
-pub(super) fn values_of(set: &[u8]) -> impl Iterator<Item = &[u8]> {
-    memchr::memchr_iter(0, set).scan(0, |start, end| {
-        let value = &set[*start..end];
-        *start = end + 1;
-        Some(value)
-    })
 }
 
 /// The predicates but for one, if any are left.
@@ -325,9 +319,11 @@ impl Probe {
             Ask::Cast(operator, number) => self.numbers.find(*operator, &Finite::new(*number)),
             Ask::OneOf(set) => self.sets.known.get(&(false, set.clone())).copied(),
             Ask::NumberOf(_, set) => self.sets.known.get(&(true, set.clone())).copied(),
-            Ask::StartsWith(_) | Ask::Contains(_) | Ask::Number(..) | Ask::Moment(..) => {
-                is_not_shared()
-            }
+            Ask::StartsWith(_)
+            | Ask::Contains(_)
+            | Ask::Number(..)
+            | Ask::Moment(..)
+            | Ask::Texts(..) => is_not_shared(),
         }
     }
 
@@ -346,9 +342,11 @@ impl Probe {
             }
             Ask::OneOf(set) => self.sets.insert_texts(set, predicate, texts),
             Ask::NumberOf(_, set) => self.sets.insert_numbers(set, predicate),
-            Ask::StartsWith(_) | Ask::Contains(_) | Ask::Number(..) | Ask::Moment(..) => {
-                is_not_shared()
-            }
+            Ask::StartsWith(_)
+            | Ask::Contains(_)
+            | Ask::Number(..)
+            | Ask::Moment(..)
+            | Ask::Texts(..) => is_not_shared(),
         }
     }
 
@@ -368,9 +366,11 @@ impl Probe {
             }
             Ask::OneOf(set) => self.sets.remove_texts(set, texts),
             Ask::NumberOf(_, set) => self.sets.remove_numbers(set),
-            Ask::StartsWith(_) | Ask::Contains(_) | Ask::Number(..) | Ask::Moment(..) => {
-                is_not_shared()
-            }
+            Ask::StartsWith(_)
+            | Ask::Contains(_)
+            | Ask::Number(..)
+            | Ask::Moment(..)
+            | Ask::Texts(..) => is_not_shared(),
         }
     }
 

@@ -7,14 +7,24 @@
 //!
 //! Atoms are numbered as they come and never forgotten by a worker's cache before that is dropped.
 
-use super::contained::Contained;
+use super::contained::Occurrences;
+use super::keys::{KEY_BYTES, Key, KeyId, Keys, number_key};
+use super::pattern_set::PatternSet;
+use super::text_index::TextIndex;
 use crate::engine::ask::Ask;
+use crate::engine::conditions::PatternCache;
 use crate::language::comparison::Comparison;
+use crate::language::folding::Fold;
+use crate::language::folding::TextTest;
 use crate::language::numbers::Notation;
+use crate::language::pattern_literals::Required;
+use crate::language::patterns::Pattern;
+use crate::language::values::{Values, each};
 use crate::xml::names::{NameTable, hash_name};
 use hashbrown::HashTable;
 use rustc_hash::{FxHashMap, FxHasher};
 use std::hash::{BuildHasher, Hasher, RandomState};
+use std::ops::Range;
 use xxhash_rust::xxh3::xxh3_64_with_seed;
 
 /// Number of an atom.
@@ -66,9 +76,12 @@ pub(crate) fn kind_of(subject: SubjectId) -> Kind {
 /// Whether [`Atoms::satisfied`] finds the atoms that ask this.
 pub(crate) fn is_found(ask: &Ask) -> bool {
     match ask {
-        Ask::Exists | Ask::StartsWith(_) | Ask::Contains(_) | Ask::OneOf(_) | Ask::NumberOf(..) => {
-            true
-        }
+        Ask::Exists
+        | Ask::StartsWith(_)
+        | Ask::Contains(_)
+        | Ask::OneOf(_)
+        | Ask::NumberOf(..)
+        | Ask::Texts(..) => true,
         Ask::Text(comparison, _)
         | Ask::Number(comparison, _)
         | Ask::Cast(comparison, _)
@@ -83,22 +96,17 @@ pub(crate) struct Atom {
     pub(crate) subject: SubjectId,
     /// What it is asked for.
     pub(crate) ask: Ask,
+    /// What it is found by, if it is a pattern.
+    pub(super) needed: Option<Box<Needed>>,
 }
 
-/// Number of a key.
-type KeyId = u32;
-
-/// No other key.
-const NO_KEY: KeyId = u32::MAX;
-
-/// A constant by which an atom is found: that of an equality, or one of a set.
-#[derive(Clone, Copy, Debug)]
-struct Key {
-    atom: AtomId,
-    /// Where the constant begins in the text of the atom.
-    start: u32,
-    /// The next key that is the same constant, of another atom.
-    next: KeyId,
+/// Texts of which a value that a pattern matches has one.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct Needed {
+    test: TextTest,
+    fold: Fold,
+    /// As a set.
+    pub(super) texts: Box<[u8]>,
 }
 
 /// What the atoms of one subject are found by.
@@ -106,14 +114,14 @@ struct Key {
 struct Found {
     is_asked: bool,
     exists: Option<AtomId>,
-    strings: HashTable<KeyId>,
-    string_len_max: usize,
+    /// By how values are folded.
+    texts: [TextIndex; Fold::ALL.len()],
     /// By how values are read as numbers.
     numbers: [FxHashMap<u64, KeyId>; Notation::ALL.len()],
-    prefixes: HashTable<AtomId>,
-    /// Lengths of the prefixes, ascending.
-    prefix_lens: Vec<usize>,
-    contained: Contained,
+    /// Those that ask for patterns of which no text is known that every match has.
+    patterns: PatternSet,
+    /// What is found by texts may be a pattern that does not match.
+    has_patterns: bool,
 }
 
 /// The atoms of one automaton.
@@ -135,6 +143,8 @@ pub(crate) struct Atoms {
     memory: usize,
     /// Steps that searching for contained strings has taken since somebody asked.
     searched: u64,
+    /// Memory for a folded value.
+    folded: Vec<u8>,
     /// Drawn once: nobody can register literals that are made to collide.
     seed: u64,
 }
@@ -153,6 +163,7 @@ impl Default for Atoms {
             names_generation: 0,
             memory: 0,
             searched: 0,
+            folded: Vec::new(),
             seed: RandomState::new().hash_one(0),
         }
     }
@@ -221,7 +232,8 @@ impl Atoms {
         }
         let id = self.atoms.len() as AtomId;
         self.memory += 120;
-        self.atoms.push(Atom { subject, ask: ask.map(Box::from) });
+        let needed = needed_by(&ask).map(Box::new);
+        self.atoms.push(Atom { subject, ask: ask.map(Box::from), needed });
         self.hits.push(0);
         let atoms = &self.atoms;
         self.index.insert_unique(hash, id, |&id| {
@@ -233,65 +245,57 @@ impl Atoms {
     }
 
     fn add_to_found(&mut self, id: AtomId) {
-        let atoms = &self.atoms;
-        let atom = &atoms[id as usize];
-        let seed = self.seed;
-        let literal_hash = |&id: &AtomId| match &atoms[id as usize].ask {
-            Ask::StartsWith(literal) => xxh3_64_with_seed(literal, seed),
-            _ => 0,
-        };
-        let found = &mut self.found[atom.subject as usize];
+        let Atom { subject, ask, needed } = &self.atoms[id as usize];
+        let found = &mut self.found[*subject as usize];
+        let mut keys = Keys { keys: &mut self.keys, atoms: &self.atoms, seed: self.seed };
         found.is_asked = true;
-        match &atom.ask {
-            Ask::Exists => found.exists = Some(id),
-            Ask::Text(Comparison::Eq, literal) => {
-                let keys = &mut self.keys;
-                add_string(
-                    &mut found.strings,
-                    keys,
-                    atoms,
-                    seed,
-                    Key { atom: id, start: 0, next: NO_KEY },
-                );
-                found.string_len_max = found.string_len_max.max(literal.len());
-                self.memory += literal.len() + 8;
+        let [plain, ..] = &mut found.texts;
+        let mut add_one = |test, text: &[u8]| {
+            let key = keys.push(id, 0);
+            plain.add(test, key, &mut keys);
+            text.len() + KEY_BYTES
+        };
+        self.memory += match ask {
+            Ask::Exists => {
+                found.exists = Some(id);
+                0
             }
-            Ask::OneOf(set) => {
-                let mut start = 0;
-                for end in memchr::memchr_iter(0, set) {
-                    let key = Key { atom: id, start, next: NO_KEY };
-                    add_string(&mut found.strings, &mut self.keys, atoms, seed, key);
-                    found.string_len_max = found.string_len_max.max(end - start as usize);
-                    start = end as u32 + 1;
-                    self.memory += KEY_BYTES;
+            Ask::Text(Comparison::Eq, text) => add_one(TextTest::Is, text),
+            Ask::StartsWith(text) => add_one(TextTest::Begins, text),
+            Ask::Contains(text) => add_one(TextTest::Has, text),
+            Ask::OneOf(set) => add_set(plain, TextTest::Is, set, id, &mut keys),
+            Ask::Texts(TextTest::Matches, ..) => {
+                found.has_patterns = true;
+                match needed {
+                    Some(needed) => {
+                        let index = &mut found.texts[needed.fold as usize];
+                        add_set(index, needed.test, &needed.texts, id, &mut keys)
+                    }
+                    None => {
+                        found.patterns.add(id);
+                        0
+                    }
                 }
-                self.memory += set.len();
+            }
+            Ask::Texts(test, fold, set) => {
+                add_set(&mut found.texts[*fold as usize], *test, set, id, &mut keys)
             }
             Ask::NumberOf(notation, set) => {
                 let numbers = &mut found.numbers[*notation as usize];
-                for value in set.split(|&byte| byte == 0).filter(|value| !value.is_empty()) {
-                    add_number(numbers, &mut self.keys, Notation::Double.read(value), id);
-                    self.memory += KEY_BYTES;
+                let mut bytes = set.len();
+                for value in each(set) {
+                    keys.add_number(numbers, Notation::Double.read(value), id);
+                    bytes += KEY_BYTES;
                 }
-                self.memory += set.len();
-            }
-            Ask::StartsWith(literal) => {
-                if let Err(at) = found.prefix_lens.binary_search(&literal.len()) {
-                    found.prefix_lens.insert(at, literal.len());
-                }
-                found.prefixes.insert_unique(xxh3_64_with_seed(literal, seed), id, literal_hash);
-                self.memory += literal.len() + 8;
-            }
-            Ask::Contains(literal) => {
-                found.contained.add(id);
-                self.memory += literal.len() + 4;
+                bytes
             }
             ask => {
                 if let Some((notation, Comparison::Eq, constant)) = ask.numeric() {
-                    add_number(&mut found.numbers[notation as usize], &mut self.keys, constant, id);
+                    keys.add_number(&mut found.numbers[notation as usize], constant, id);
                 }
+                0
             }
-        }
+        };
     }
 
     /// Learns the names that have come since the last time. Cost: the new names.
@@ -317,98 +321,146 @@ impl Atoms {
         self.subject_of_name[name as usize]
     }
 
-    /// Adds the atoms that a value satisfies, of those that are found by their value. Cost: a
-    /// look-up by string, one by number, one a length of prefix, a pass over the value for contained strings.
-    pub(crate) fn satisfied(&mut self, subject: SubjectId, value: &[u8], out: &mut Vec<AtomId>) {
-        self.satisfied_by_text(subject, value, out);
-        self.satisfied_by_number(subject, |notation| notation.read(value), out);
-        let found = &mut self.found[subject as usize];
-        if !found.contained.is_empty() {
-            self.searched += found.contained.find(value, &self.atoms, out);
-        }
-    }
-
-    /// The same without numbers and contained strings. Cost: at most the length of the longest literal.
-    pub(crate) fn satisfied_by_text(
-        &self,
-        subject: SubjectId,
-        value: &[u8],
-        out: &mut Vec<AtomId>,
-    ) {
-        let found = &self.found[subject as usize];
-        out.extend(found.exists);
-        if !found.strings.is_empty() && value.len() <= found.string_len_max {
-            let known = found.strings.find(xxh3_64_with_seed(value, self.seed), |&key| {
-                constant_of(self.keys[key as usize], &self.atoms) == value
-            });
-            known.into_iter().for_each(|&key| self.add_found(key, out));
-        }
-        for &length in found.prefix_lens.iter().take_while(|&&length| length <= value.len()) {
-            let prefix = &value[..length];
-            let known = found.prefixes.find(xxh3_64_with_seed(prefix, self.seed), |&id| {
-                matches!(&self.atoms[id as usize].ask, Ask::StartsWith(literal) if **literal == *prefix)
-            });
-            out.extend(known);
-        }
-    }
-
-    /// Adds the atoms whose strings a value contains.
-    pub(crate) fn satisfied_by_containing(
+    /// Adds the atoms that a value satisfies, of those that are found by their value. Cost: a look-up by string, one by
+    /// number, one a length of prefix, and for each folding that is asked for a pass over the value.
+    pub(crate) fn satisfied(
         &mut self,
         subject: SubjectId,
         value: &[u8],
+        patterns: &mut PatternCache,
+        out: &mut Vec<AtomId>,
+    ) {
+        let start = out.len();
+        self.satisfied_by_number(subject, |notation| notation.read(value), out);
+        self.satisfied_by_text(subject, value, true, out);
+        self.keep_matching(subject, value, patterns, start, out);
+    }
+
+    /// Adds the atoms that a value satisfies as a text, of those that are found by their value; without those that ask for
+    /// texts within it, if the caller finds them. Patterns are candidates alone. Cost: at most the length of the longest
+    /// text, or that of the value for texts within it.
+    pub(crate) fn satisfied_by_text(
+        &mut self,
+        subject: SubjectId,
+        value: &[u8],
+        with_contained: bool,
         out: &mut Vec<AtomId>,
     ) {
         let found = &mut self.found[subject as usize];
-        if !found.contained.is_empty() {
-            self.searched += found.contained.find(value, &self.atoms, out);
+        out.extend(found.exists);
+        let keys = Keys { keys: &mut self.keys, atoms: &self.atoms, seed: self.seed };
+        for (fold, index) in Fold::ALL.into_iter().zip(&mut found.texts) {
+            if index.is_empty() {
+                continue;
+            }
+            let reads_all = with_contained && index.reads_all();
+            let folded = if fold == Fold::None {
+                value
+            } else {
+                let few = (SHRINKING_MAX * index.compared_bytes()).saturating_add(SHRINKING_MAX);
+                let length = if reads_all { value.len() } else { value.len().min(few) };
+                self.folded.clear();
+                fold.push(&value[..length], &mut self.folded);
+                &self.folded
+            };
+            index.find_equal(folded, &keys, out);
+            if reads_all {
+                self.searched += index.contained.find(folded, &keys, out);
+            }
         }
     }
 
-    /// The strings that values of a subject are asked to contain.
-    pub(crate) fn contained(&self, subject: SubjectId) -> &[AtomId] {
-        self.found[subject as usize].contained.atoms()
+    /// Of the atoms from a place on, those of a subject that a value satisfies, each once: patterns are put to it.
+    pub(crate) fn keep_matching(
+        &mut self,
+        subject: SubjectId,
+        value: &[u8],
+        patterns: &mut PatternCache,
+        start: usize,
+        out: &mut Vec<AtomId>,
+    ) {
+        let found = &mut self.found[subject as usize];
+        keep_distinct(out, start);
+        if !found.has_patterns {
+            return;
+        }
+        let mut kept = start;
+        for at in start..out.len() {
+            let id = out[at];
+            out[kept] = id;
+            kept += usize::from(match &self.atoms[id as usize].ask {
+                Ask::Texts(TextTest::Matches, _, set) => patterns.is_match(set, value),
+                _ => true,
+            });
+        }
+        out.truncate(kept);
+        if !found.patterns.is_empty() {
+            let is_match = |set: &[u8]| patterns.is_match(set, value);
+            self.searched += found.patterns.find(value, &self.atoms, is_match, out);
+        }
     }
 
-    /// A string that values of a subject are asked to contain.
-    pub(crate) fn string(&self, id: AtomId) -> &[u8] {
-        match &self.atoms[id as usize].ask {
-            Ask::Contains(literal) => literal,
-            _ => unreachable!("only atoms that ask for a contained string are asked"),
-        }
+    /// Whether values of a subject, folded, are searched for texts.
+    pub(crate) fn searches(&self, subject: SubjectId, fold: Fold) -> bool {
+        self.found[subject as usize].texts[fold as usize].reads_all()
+    }
+
+    /// Where the texts that folded values of a subject may have stand in a folded text; no places if there are too many.
+    pub(crate) fn find_all(
+        &mut self,
+        subject: SubjectId,
+        fold: Fold,
+        text: &[u8],
+    ) -> Option<Occurrences> {
+        let contained = &mut self.found[subject as usize].texts[fold as usize].contained;
+        let keys = Keys { keys: &mut self.keys, atoms: &self.atoms, seed: self.seed };
+        let (found, steps) = contained.find_all(text, &keys);
+        self.searched += steps;
+        found
+    }
+
+    /// Adds the atoms whose texts stand in a part of a folded text, where that is known.
+    pub(crate) fn satisfied_within(
+        &mut self,
+        subject: SubjectId,
+        fold: Fold,
+        (text, occurrences): (&[u8], &mut Option<Occurrences>),
+        part: Range<usize>,
+        out: &mut Vec<AtomId>,
+    ) {
+        let contained = &mut self.found[subject as usize].texts[fold as usize].contained;
+        let keys = Keys { keys: &mut self.keys, atoms: &self.atoms, seed: self.seed };
+        self.searched += match occurrences {
+            Some(occurrences) => contained.find_within(occurrences, part, &keys, out),
+            None => {
+                let steps = (part.len() / 64) as u64;
+                steps + contained.find(&text[part], &keys, out)
+            }
+        };
     }
 
     /// Adds the atoms that ask for exactly a number; `read` reads the value.
     pub(crate) fn satisfied_by_number(
-        &self,
+        &mut self,
         subject: SubjectId,
         mut read: impl FnMut(Notation) -> f64,
         out: &mut Vec<AtomId>,
     ) {
+        let keys = Keys { keys: &mut self.keys, atoms: &self.atoms, seed: self.seed };
         for notation in Notation::ALL {
             let numbers = &self.found[subject as usize].numbers[notation as usize];
             if !numbers.is_empty() {
                 let value = read(notation);
                 let known = if value.is_nan() { None } else { numbers.get(&number_key(value)) };
-                known.into_iter().for_each(|&key| self.add_found(key, out));
+                known.into_iter().for_each(|&key| keys.push_atoms(key, out));
             }
-        }
-    }
-
-    /// Adds the atoms of a key and of all that are the same constant.
-    #[inline]
-    fn add_found(&self, mut key: KeyId, out: &mut Vec<AtomId>) {
-        while key != NO_KEY {
-            let Key { atom, next, .. } = self.keys[key as usize];
-            out.push(atom);
-            key = next;
         }
     }
 
     /// Bytes of a value that are compared with literals, at most.
     pub(crate) fn compared_bytes(&self, subject: SubjectId) -> usize {
         let found = &self.found[subject as usize];
-        found.string_len_max.max(found.prefix_lens.last().copied().unwrap_or(0))
+        found.texts.iter().map(TextIndex::compared_bytes).max().unwrap_or(0)
     }
 
     /// Steps that searching for contained strings has taken since the last time.
@@ -438,54 +490,45 @@ pub(crate) fn keep_distinct(list: &mut Vec<AtomId>, start: usize) {
     list.truncate(kept);
 }
 
-/// Bytes that a key of a set takes, its place in a table included.
-const KEY_BYTES: usize = size_of::<Key>() + 8;
+/// A character in one case has at least one byte for so many in the other.
+const SHRINKING_MAX: usize = 4;
 
-/// The constant of a key that is a string.
-fn constant_of(key: Key, atoms: &[Atom]) -> &[u8] {
-    match &atoms[key.atom as usize].ask {
-        Ask::OneOf(set) => {
-            let rest = &set[key.start as usize..];
-            &rest[..memchr::memchr(0, rest).unwrap_or(rest.len())]
-        }
-        Ask::Text(_, literal) => literal,
-        _ => unreachable!("only these are found by a string"),
+/// Adds the texts of a set, by which an atom is found. Returns bytes that they take.
+fn add_set(
+    index: &mut TextIndex,
+    test: TextTest,
+    set: &[u8],
+    atom: AtomId,
+    keys: &mut Keys<'_>,
+) -> usize {
+    let mut start = 0;
+    let mut bytes = set.len();
+    for end in memchr::memchr_iter(0, set) {
+        let key = keys.push(atom, start);
+        index.add(test, key, keys);
+        start = end + 1;
+        bytes += KEY_BYTES;
     }
+    bytes
 }
 
-/// Adds a key that is a string.
-fn add_string(
-    strings: &mut HashTable<KeyId>,
-    keys: &mut Vec<Key>,
-    atoms: &[Atom],
-    seed: u64,
-    mut key: Key,
-) {
-    let id = keys.len() as KeyId;
-    let constant = constant_of(key, atoms);
-    let hash = xxh3_64_with_seed(constant, seed);
-    if let Some(known) =
-        strings.find_mut(hash, |&known| constant_of(keys[known as usize], atoms) == constant)
-    {
-        key.next = std::mem::replace(known, id);
-    } else {
-        let hash_of =
-            |&key: &KeyId| xxh3_64_with_seed(constant_of(keys[key as usize], atoms), seed);
-        strings.insert_unique(hash, id, hash_of);
+/// Bytes of a text from which on it tells patterns apart.
+const NEEDED_BYTES_MIN: usize = 4;
+
+/// What an atom that asks for patterns is found by.
+fn needed_by(ask: &Ask<&[u8]>) -> Option<Needed> {
+    let Ask::Texts(TextTest::Matches, _, set) = ask else { return None };
+    let mut patterns = each(set);
+    let (Some(only), None) = (patterns.next(), patterns.next()) else { return None };
+    let pattern = Pattern::of_written(only)?;
+    let Required { test, fold, texts, .. } = pattern.required()?;
+    // Short texts are nearly everywhere.
+    let is_short = |text: &String| *test == TextTest::Has && text.len() < NEEDED_BYTES_MIN;
+    if texts.iter().any(is_short) {
+        return None;
     }
-    keys.push(key);
-}
-
-/// Adds a key that is a number.
-fn add_number(numbers: &mut FxHashMap<u64, KeyId>, keys: &mut Vec<Key>, number: f64, atom: AtomId) {
-    let id = keys.len() as KeyId;
-    let next = numbers.insert(number_key(number), id).unwrap_or(NO_KEY);
-    keys.push(Key { atom, start: 0, next });
-}
-
-/// The bits of a number; 0 and -0 are equal and have different ones.
-fn number_key(value: f64) -> u64 {
-    if value == 0.0 { 0.0f64.to_bits() } else { value.to_bits() }
+    let texts = Values::of(texts.iter().map(String::as_str))?;
+    Some(Needed { test: *test, fold: *fold, texts: texts.text().as_bytes().into() })
 }
 
 fn hash_atom(subject: SubjectId, ask: &Ask<&[u8]>, seed: u64) -> u64 {
@@ -498,6 +541,7 @@ fn hash_atom(subject: SubjectId, ask: &Ask<&[u8]>, seed: u64) -> u64 {
         Ask::Text(comparison, literal) => (8 + *comparison as u64, literal, 0),
         Ask::Number(comparison, constant) => (16 + *comparison as u64, &[], constant.to_bits()),
         Ask::Cast(comparison, constant) => (24 + *comparison as u64, &[], constant.to_bits()),
+        Ask::Texts(test, fold, set) => (5, set, 8 * *test as u64 + *fold as u64),
         Ask::Moment(notation, comparison, bound) => {
             (32 + 8 * *notation as u64 + *comparison as u64, &[], bound.to_bits())
         }

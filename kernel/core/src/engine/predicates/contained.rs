@@ -1,115 +1,275 @@
-//! Which of many strings a value contains, found in one pass over the value.
+//! Which of many texts a value contains, found in one pass over the value.
 
-use super::atoms::{Atom, AtomId, keep_distinct};
-use crate::engine::ask::Ask;
-use aho_corasick::AhoCorasick;
+use super::atoms::AtomId;
+use super::keys::{KeyId, Keys};
+use super::text_table::TextTable;
+use hashbrown::HashTable;
+use memchr::memmem;
+use std::ops::Range;
 
-/// Strings up to which searching for each is quicker than an automaton.
+/// Texts up to which searching for each is quicker than a table.
 const FEW: usize = 8;
 
-/// Searches that cost as much as to put one string into an automaton, about.
-const SEARCHES_A_STRING: usize = 8;
+/// Searches that cost as much as to put one text into a table, about.
+const SEARCHES_A_TEXT: usize = 8;
 
 /// Steps that a search costs, in looks at an element.
 const STEPS_A_SEARCH: u64 = 16;
 
-/// The strings of one subject.
+/// Places of texts in one message that are kept: 24 MiB.
+const PLACES_MAX: usize = 1 << 21;
+
+/// The texts of one subject that are folded alike.
 #[derive(Debug, Default)]
 pub(crate) struct Contained {
-    atoms: Vec<AtomId>,
-    /// An automaton over the first so many of them.
-    automaton: Option<(AhoCorasick, usize)>,
-    /// Searches for strings that it does not know, since it was made.
+    /// The last key of each distinct text.
+    texts: Vec<KeyId>,
+    index: HashTable<u32>,
+    /// The search that has found each text last.
+    found: Vec<u32>,
+    search: u32,
+    /// The first of them, searched for together.
+    table: Option<TextTable>,
+    /// Searches for texts that it does not know, since it was made.
     searches: usize,
+}
+
+/// Where the texts stand in all of the text of a message.
+#[derive(Debug, Default)]
+pub(crate) struct Occurrences {
+    /// Where one begins, and its number; ascending.
+    places: Vec<(u32, u32)>,
+    /// The same by number, made when it is asked for.
+    by_text: Vec<(u32, u32)>,
 }
 
 impl Contained {
     /// Whether there is none.
     pub(crate) fn is_empty(&self) -> bool {
-        self.atoms.is_empty()
+        self.texts.is_empty()
     }
 
-    /// The atoms.
-    pub(crate) fn atoms(&self) -> &[AtomId] {
-        &self.atoms
+    /// Adds the text of a key.
+    pub(crate) fn add(&mut self, id: KeyId, keys: &mut Keys<'_>) {
+        let texts = &mut self.texts;
+        let (hash, text) = (keys.hash(id), keys.text(id));
+        if let Some(&at) = self.index.find(hash, |&at| keys.text(texts[at as usize]) == text) {
+            let last = std::mem::replace(&mut texts[at as usize], id);
+            return keys.link(id, last);
+        }
+        texts.push(id);
+        self.found.push(0);
+        let at = texts.len() as u32 - 1;
+        self.index.insert_unique(hash, at, |&at| keys.hash(texts[at as usize]));
     }
 
-    /// Adds an atom.
-    pub(crate) fn add(&mut self, id: AtomId) {
-        self.atoms.push(id);
-    }
-
-    /// Makes an automaton over all strings once searching for those that it does not know has cost as much.
-    fn build_if_worth_it(&mut self, atoms: &[Atom]) {
-        let built = self.automaton.as_ref().map_or(0, |(_, built)| *built);
-        let waiting = self.atoms.len() - built;
+    /// Makes a table of all texts once searching for those that it does not know has cost as much.
+    fn build_if_worth_it(&mut self, keys: &Keys<'_>) {
+        let waiting = self.texts.len() - self.table.as_ref().map_or(0, |table| table.len);
         if waiting > FEW {
             self.searches += waiting;
-            if self.searches > SEARCHES_A_STRING * self.atoms.len() {
+            if self.searches > SEARCHES_A_TEXT * self.texts.len() {
                 self.searches = 0;
-                let needles = self.atoms.iter().map(|&id| needle(id, atoms));
-                // It fails for more bytes than it can number; each string is searched for then.
-                let made = AhoCorasick::new(needles).ok();
-                self.automaton = made.map(|made| (made, self.atoms.len()));
+                // It fails for more bytes than can be numbered; each text is searched for then.
+                self.table = TextTable::new(self.texts.iter().map(|&id| keys.text(id)), keys.seed);
             }
         }
     }
 
-    /// Adds the atoms whose strings the value contains, each once. Cost: one pass over the value, and a
-    /// search for each of the few strings that the automaton does not know yet. Returns it in steps.
-    pub(crate) fn find(&mut self, value: &[u8], atoms: &[Atom], out: &mut Vec<AtomId>) -> u64 {
-        self.build_if_worth_it(atoms);
-        let start = out.len();
-        let mut unknown = 0;
-        if let Some((automaton, built)) = &self.automaton {
-            // Strings that are parts of one another can be found more often than the value has bytes.
+    /// Begins a search, in which each text is found once.
+    fn begin(&mut self) {
+        if self.search == u32::MAX {
+            self.found.fill(0);
+            self.search = 0;
+        }
+        self.search += 1;
+    }
+
+    /// Adds the atoms of a text that was not found in this search.
+    fn push(&mut self, at: u32, keys: &Keys<'_>, out: &mut Vec<AtomId>) {
+        if std::mem::replace(&mut self.found[at as usize], self.search) != self.search {
+            keys.push_atoms(self.texts[at as usize], out);
+        }
+    }
+
+    /// Adds the atoms whose texts the value contains; one that has several of them may be there several times. Cost: one
+    /// pass over the value, and a search for each of the few texts that the table does not know yet. Returns it in
+    /// steps.
+    pub(crate) fn find(&mut self, value: &[u8], keys: &Keys<'_>, out: &mut Vec<AtomId>) -> u64 {
+        self.build_if_worth_it(keys);
+        self.begin();
+        let (mut unknown, mut steps) = (0, 0);
+        if let Some(table) = self.table.take() {
+            // Texts that are parts of one another can be found more often than the value has bytes.
             let most = 8 * value.len() + 64;
-            let mut found = automaton.find_overlapping_iter(value);
-            out.extend(found.by_ref().take(most).map(|m| self.atoms[m.pattern().as_usize()]));
-            if found.next().is_none() {
-                unknown = *built;
+            let mut numbers = Vec::new();
+            let is_all = table.search(
+                value,
+                most,
+                |at| keys.text(self.texts[at as usize]),
+                |at, _| numbers.push(at),
+            );
+            steps += numbers.len() as u64;
+            numbers.into_iter().for_each(|at| self.push(at, keys, out));
+            if is_all {
+                unknown = table.len;
+            }
+            self.table = Some(table);
+        }
+        for at in unknown..self.texts.len() {
+            if memmem::find(value, keys.text(self.texts[at])).is_some() {
+                self.push(at as u32, keys, out);
             }
         }
-        let is_contained = |id: &&AtomId| atoms[**id as usize].ask.holds(value);
-        out.extend(self.atoms[unknown..].iter().filter(is_contained));
-        let searches = (self.atoms.len() - unknown) as u64;
-        let steps =
-            (out.len() - start) as u64 + searches * (STEPS_A_SEARCH + value.len() as u64 / 64);
-        keep_distinct(out, start);
-        steps
+        let searches = (self.texts.len() - unknown) as u64;
+        steps + searches * (STEPS_A_SEARCH + value.len() as u64 / 64)
     }
-}
 
-fn needle(id: AtomId, atoms: &[Atom]) -> &[u8] {
-    match &atoms[id as usize].ask {
-        Ask::Contains(literal) => literal,
-        _ => unreachable!("only atoms that ask for a contained string are added"),
+    /// Where the texts stand in the text of a message, and what that took, in steps; no places if there are too many.
+    pub(crate) fn find_all(&mut self, text: &[u8], keys: &Keys<'_>) -> (Option<Occurrences>, u64) {
+        self.build_if_worth_it(keys);
+        let mut places: Vec<(u32, u32)> = Vec::new();
+        let mut known = 0;
+        if let Some(table) = &self.table {
+            known = table.len;
+            let text_of = |at: u32| keys.text(self.texts[at as usize]);
+            table
+                .search(text, PLACES_MAX + 1, text_of, |at, start| places.push((start as u32, at)));
+        }
+        for at in known..self.texts.len() {
+            let finder = memmem::Finder::new(keys.text(self.texts[at]));
+            let mut from = 0;
+            while places.len() <= PLACES_MAX
+                && let Some(next) = text.get(from..).and_then(|rest| finder.find(rest))
+            {
+                places.push(((from + next) as u32, at as u32));
+                from += next + 1;
+            }
+        }
+        let searches = (self.texts.len() - known) as u64;
+        let steps = (text.len() as u64 / 64) * (1 + searches) + places.len() as u64;
+        if places.len() > PLACES_MAX {
+            return (None, steps);
+        }
+        places.sort_unstable();
+        (Some(Occurrences { places, by_text: Vec::new() }), steps)
+    }
+
+    /// Adds the atoms whose texts stand in a part of the text that was searched. Cost: the places in the part, or a binary
+    /// search for each text that stands anywhere, whichever is less. Returns it in steps.
+    pub(crate) fn find_within(
+        &mut self,
+        occurrences: &mut Occurrences,
+        part: Range<usize>,
+        keys: &Keys<'_>,
+        out: &mut Vec<AtomId>,
+    ) -> u64 {
+        /// Places that are looked at without asking how many texts there are.
+        const PLACES_FEW: usize = 4096;
+        self.begin();
+        let Occurrences { places, by_text } = occurrences;
+        let first = places.partition_point(|&(start, _)| (start as usize) < part.start);
+        let length = places[first..].partition_point(|&(start, _)| (start as usize) < part.end);
+        let is_within = |start: u32, length: usize| start as usize + length <= part.end;
+        if length <= PLACES_FEW {
+            for &(start, at) in &places[first..first + length] {
+                if is_within(start, keys.text(self.texts[at as usize]).len()) {
+                    self.push(at, keys, out);
+                }
+            }
+            return length as u64;
+        }
+        if by_text.is_empty() {
+            by_text.extend(places.iter().map(|&(start, at)| (at, start)));
+            by_text.sort_unstable();
+        }
+        let mut steps = 0;
+        for same in by_text.chunk_by(|a, b| a.0 == b.0) {
+            steps += 1;
+            let next = same.partition_point(|&(_, start)| (start as usize) < part.start);
+            if let Some(&(at, start)) = same.get(next)
+                && is_within(start, keys.text(self.texts[at as usize]).len())
+            {
+                self.push(at, keys, out);
+            }
+        }
+        steps
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use super::super::atoms::VALUE;
+    use super::super::atoms::{Atom, VALUE};
     use super::*;
+    use crate::engine::ask::Ask;
+    use crate::language::folding::Fold;
+    use crate::language::folding::TextTest;
+
+    /// Atoms with one text each, and one with several of them after every tenth.
+    fn ask_of(number: u32) -> Ask {
+        let text = match number % 3 {
+            0 => "a".repeat(number as usize / 3 + 1),
+            1 => format!("w{number}"),
+            _ => format!("é{number}é"),
+        };
+        if number % 10 == 9 {
+            let set = format!("{text}\0w{}\0", number - number % 3 + 1);
+            return Ask::Texts(TextTest::Has, Fold::None, set.into_bytes().into());
+        }
+        Ask::Contains(text.into_bytes().into())
+    }
 
     #[test]
-    fn every_contained_string_is_found_once() {
-        let (mut contained, mut atoms) = (Contained::default(), Vec::new());
+    fn every_contained_text_is_found_in_values_and_in_parts_of_one_text() {
+        let (mut contained, mut atoms, mut keys) = (Contained::default(), Vec::new(), Vec::new());
+        let mut found_by_text = 0;
         for number in 0..300_u32 {
-            let literal = match number % 3 {
-                0 => "a".repeat(number as usize / 3 + 1),
-                1 => format!("w{number}"),
-                _ => format!("é{number}é"),
+            atoms.push(Atom { subject: VALUE, ask: ask_of(number), needed: None });
+            let mut keys = Keys { keys: &mut keys, atoms: &atoms, seed: 7 };
+            let set = match &atoms[number as usize].ask {
+                Ask::Texts(_, _, set) => &set[..],
+                _ => b"\0",
             };
-            atoms.push(Atom { subject: VALUE, ask: Ask::Contains(literal.into_bytes().into()) });
-            contained.add(number);
+            let mut start = 0;
+            for end in memchr::memchr_iter(0, set) {
+                let key = keys.push(number, start);
+                contained.add(key, &mut keys);
+                start = end + 1;
+            }
+            let expected = |value: &[u8]| -> Vec<AtomId> {
+                (0..=number).filter(|&id| atoms[id as usize].ask.holds(value)).collect()
+            };
+            let distinct = |mut found: Vec<AtomId>| {
+                found.sort_unstable();
+                found.dedup();
+                found
+            };
             for value in ["", "aaaa", "x w100 é200é w299", &"a".repeat(5000)] {
                 let mut found = Vec::new();
-                contained.find(value.as_bytes(), &atoms, &mut found);
-                let holds = |&id: &AtomId| atoms[id as usize].ask.holds(value.as_bytes());
-                let expected: Vec<AtomId> = (0..=number).filter(holds).collect();
-                assert_eq!(found, expected, "{value:.20}");
+                contained.find(value.as_bytes(), &keys, &mut found);
+                assert_eq!(distinct(found), expected(value.as_bytes()), "{value:.20}");
+            }
+            let text = format!("aaa w1w40 {} é2é é200é w298", "a".repeat(5000));
+            let (occurrences, _) = contained.find_all(text.as_bytes(), &keys);
+            let mut occurrences = occurrences.expect("there are not too many");
+            for part in [0..text.len(), 0..2, 2..9, 8..4000, 4900..text.len(), 5..5] {
+                let mut found = Vec::new();
+                contained.find_within(&mut occurrences, part.clone(), &keys, &mut found);
+                found_by_text += usize::from(!occurrences.by_text.is_empty());
+                assert_eq!(distinct(found), expected(&text.as_bytes()[part]), "{number}");
             }
         }
+        assert!(found_by_text > 0, "some parts have many places");
+    }
+
+    #[test]
+    fn a_text_that_is_everywhere_has_no_places() {
+        let atoms = vec![Atom { subject: VALUE, ask: Ask::Contains((*b"a").into()), needed: None }];
+        let (mut contained, mut keys) = (Contained::default(), Vec::new());
+        let mut keys = Keys { keys: &mut keys, atoms: &atoms, seed: 7 };
+        let key = keys.push(0, 0);
+        contained.add(key, &mut keys);
+        assert!(contained.find_all("a".repeat(PLACES_MAX + 1).as_bytes(), &keys).0.is_none());
+        assert!(contained.find_all("a".repeat(PLACES_MAX).as_bytes(), &keys).0.is_some());
     }
 }

@@ -5,7 +5,9 @@ use super::atoms::{
     ANY_ATTRIBUTE, AtomId, Atoms, KINDS, Kind, NO_SUBJECT, ORDINAL_OF_ANY, ORDINAL_OF_NAME,
     SubjectId, TEXT, VALUE, keep_distinct, kind_of,
 };
-use crate::engine::conditions::{PostProcessor, text_holds};
+use super::contained::Occurrences;
+use crate::engine::conditions::PostProcessor;
+use crate::language::folding::Fold;
 use crate::language::numbers::Notation;
 use crate::xml::names::NameTable;
 use crate::xml::tree::Message;
@@ -26,15 +28,14 @@ pub(crate) struct Facts {
     /// Per kind of value, per element.
     entries: [Vec<Entry>; KINDS.len()],
     list: Vec<AtomId>,
-    /// Strings that long string-values are asked to contain and that the text of the message has, once
-    /// they are known.
-    occurring: Option<Vec<Occurring>>,
+    /// Where the texts stand that long string-values are asked to contain, by folding, once that is known; none of those
+    /// that are too often there.
+    occurring: [Option<Option<Occurrences>>; Fold::ALL.len()],
+    /// Bytes of long string-values that were searched by themselves.
+    searched: usize,
     /// Text compared since somebody asked, in steps.
     read: u64,
 }
-
-/// An atom that asks for a contained string, and where the string stands; none if too often.
-type Occurring = (AtomId, Option<Range<u32>>);
 
 /// Atoms that are kept: when there are more all are forgotten, which costs time and never an answer.
 const LIST_MAX: usize = 1 << 24;
@@ -62,7 +63,8 @@ impl Facts {
     /// Forgets everything: a new message, or new atoms.
     pub(crate) fn begin(&mut self) {
         self.list.clear();
-        self.occurring = None;
+        self.occurring = Default::default();
+        self.searched = 0;
         if self.stamp == u32::MAX {
             self.entries.iter_mut().for_each(Vec::clear);
             self.stamp = 0;
@@ -107,10 +109,15 @@ impl Look<'_, '_> {
                     let value = self.message.bytes(tree.attribute_value[at]);
                     let subject = self.atoms.subject_of(tree.attribute_name[at]);
                     if subject != NO_SUBJECT {
-                        self.atoms.satisfied(subject, value, &mut list);
+                        self.atoms.satisfied(subject, value, &mut self.post.patterns, &mut list);
                     }
                     if asks_for_any {
-                        self.atoms.satisfied(ANY_ATTRIBUTE, value, &mut list);
+                        self.atoms.satisfied(
+                            ANY_ATTRIBUTE,
+                            value,
+                            &mut self.post.patterns,
+                            &mut list,
+                        );
                     }
                 }
                 if asks_for_any {
@@ -120,7 +127,7 @@ impl Look<'_, '_> {
             Kind::Text => {
                 tree.each_text(element, |text| {
                     let value = self.message.bytes(tree.text_value[text as usize]);
-                    self.atoms.satisfied(TEXT, value, &mut list);
+                    self.atoms.satisfied(TEXT, value, &mut self.post.patterns, &mut list);
                 });
                 keep_distinct(&mut list, start);
             }
@@ -134,7 +141,7 @@ impl Look<'_, '_> {
         }
         let range = start as u32..list.len() as u32;
         self.atoms.count(&list[start..]);
-        self.facts.read += self.atoms.take_searched();
+        self.facts.read += self.atoms.take_searched() + self.post.patterns.take_steps();
         self.facts.list = list;
         let stamp = self.facts.stamp;
         let entries = &mut self.facts.entries[kind as usize];
@@ -151,43 +158,39 @@ impl Look<'_, '_> {
         let spans = &tree.text_value[texts.start as usize..texts.end as usize];
         if let [] | [_] = spans {
             let value = spans.first().map_or(&b""[..], |&span| self.message.bytes(span));
-            return self.atoms.satisfied(VALUE, value, list);
+            return self.atoms.satisfied(VALUE, value, &mut self.post.patterns, list);
         }
+        let start = list.len();
         let value = self.post.texts.value(self.message, texts.clone());
         let length = value.len();
-        self.atoms.satisfied_by_text(VALUE, value, list);
+        // Values that are parts of one another are searched in one pass over all text, but for as many as cost one.
+        let is_alone = length <= LONG || {
+            self.facts.searched = self.facts.searched.saturating_add(length);
+            self.facts.searched <= self.message.source.len()
+        };
+        self.atoms.satisfied_by_text(VALUE, value, is_alone, list);
         self.facts.read += (length.min(self.atoms.compared_bytes(VALUE)) / BYTES_A_STEP) as u64;
         let (message, values) = (self.message, &mut self.post.texts);
         let read = |notation| values.number(message, texts.clone(), notation);
         self.atoms.satisfied_by_number(VALUE, read, list);
-        if length <= LONG {
-            let value = self.post.texts.value(self.message, texts);
-            self.atoms.satisfied_by_containing(VALUE, value, list);
-        } else if !self.atoms.contained(VALUE).is_empty() {
-            self.find_contained(texts, list);
+        if !is_alone {
+            self.find_contained(texts.clone(), list);
         }
+        let value = self.post.texts.value(self.message, texts);
+        self.atoms.keep_matching(VALUE, value, &mut self.post.patterns, start, list);
     }
 
-    /// Adds the atoms whose strings a long string-value contains.
+    /// Adds the atoms whose texts a long string-value contains.
     fn find_contained(&mut self, texts: Range<u32>, list: &mut Vec<AtomId>) {
-        let (message, atoms) = (self.message, &*self.atoms);
-        let search = &mut self.post.texts;
-        let occurring = self.facts.occurring.get_or_insert_with(|| {
-            let all = atoms.contained(VALUE);
-            self.facts.read += (message.source.len() / BYTES_A_STEP * all.len()) as u64;
-            let found = all.iter().map(|&id| (id, search.find(message, atoms.string(id))));
-            found.filter(|(_, places)| places.as_ref().is_none_or(|it| !it.is_empty())).collect()
-        });
-        self.facts.read += occurring.len() as u64;
-        for (id, places) in &*occurring {
-            let string = atoms.string(*id);
-            if places.is_none() {
-                let length = search.value(message, texts.clone()).len();
-                self.facts.read += (length / BYTES_A_STEP) as u64;
+        for fold in Fold::ALL {
+            if !self.atoms.searches(VALUE, fold) {
+                continue;
             }
-            if search.is_in(texts.clone(), string, places) {
-                list.push(*id);
-            }
+            let (text, starts) = self.post.texts.folded(self.message, fold);
+            let [start, end] = [texts.start, texts.end].map(|at| starts[at as usize] as usize);
+            let occurring = self.facts.occurring[fold as usize]
+                .get_or_insert_with(|| self.atoms.find_all(VALUE, fold, text));
+            self.atoms.satisfied_within(VALUE, fold, (text, occurring), start..end, list);
         }
     }
 
@@ -205,16 +208,25 @@ impl Look<'_, '_> {
     pub(crate) fn holds(&mut self, atom: AtomId, element: u32) -> bool {
         let subject = self.atoms.get(atom).subject;
         if kind_of(subject) == Kind::Attribute {
-            let ask = &self.atoms.get(atom).ask;
-            return self.attributes(subject, element).any(|value| ask.holds(value));
+            return self.attribute_holds(atom, subject, element);
         }
         self.value_holds(atom, subject, element)
+    }
+
+    fn attribute_holds(&mut self, atom: AtomId, subject: SubjectId, element: u32) -> bool {
+        let (message, tree) = (self.message, self.message.tree);
+        let ask = &self.atoms.get(atom).ask;
+        tree.attributes(element).any(|at| {
+            let is_it = subject == ANY_ATTRIBUTE
+                || self.atoms.subject_of(tree.attribute_name[at]) == subject;
+            is_it && self.post.ask_holds(ask, message.bytes(tree.attribute_value[at]))
+        })
     }
 
     fn value_holds(&mut self, atom: AtomId, subject: SubjectId, element: u32) -> bool {
         let message = self.message;
         match subject {
-            TEXT => text_holds(message, element, &self.atoms.get(atom).ask),
+            TEXT => self.post.text_holds(message, element, &self.atoms.get(atom).ask),
             VALUE => self.post.value_holds(message, element, &self.atoms.get(atom).ask),
             _ => {
                 let ordinal = f64::from(self.ordinal(subject, element));
@@ -269,6 +281,7 @@ mod tests {
     use super::*;
     use crate::engine::ask::Ask;
     use crate::language::comparison::Comparison;
+    use crate::language::folding::TextTest;
     use crate::xml::parser::{Door, Limits};
 
     #[test]
@@ -280,9 +293,19 @@ mod tests {
             Ask::NumberOf(Notation::Double, "10\u{0}2\u{0}"),
             Ask::NumberOf(Notation::XPath, "10\u{0}2\u{0}"),
         ];
+        let texts = [
+            Ask::Texts(TextTest::Is, Fold::Lower, "1e1\u{0}9x\u{0}"),
+            Ask::Texts(TextTest::Begins, Fold::Upper, "1E\u{0}9\u{0}"),
+            Ask::Texts(TextTest::Has, Fold::Upper, "E\u{0}X\u{0}"),
+            Ask::Texts(TextTest::Has, Fold::None, "00\u{0}+\u{0}"),
+            Ask::Texts(TextTest::Matches, Fold::None, "^1.$\u{0}"),
+            Ask::Texts(TextTest::Matches, Fold::None, "(?i)^[0-9]X\u{0}"),
+            Ask::Texts(TextTest::Matches, Fold::None, "0{2}\u{0}^9\u{0}"),
+        ];
         let asks: Vec<Ask> = [Ask::Exists, Ask::StartsWith("10"), Ask::Contains("0")]
             .into_iter()
             .chain(sets)
+            .chain(texts)
             .chain(comparisons().map(|comparison| Ask::Text(comparison, "10")))
             .chain(comparisons().map(|comparison| Ask::Number(comparison, 10.0)))
             .chain(comparisons().map(|comparison| Ask::Cast(comparison, 10.0)))
@@ -293,7 +316,17 @@ mod tests {
         let subjects = [x, ANY_ATTRIBUTE, TEXT, VALUE, ORDINAL_OF_ANY];
         let (mut door, mut post) = (Door::new(Limits::default()), PostProcessor::default());
         let mut facts = Facts::default();
-        for pieces in [["10", ""], ["1", "0"], ["1", "e1"], ["+1", "1"], ["9", "x"], ["1", "00"]] {
+        let long = "E1".repeat(LONG);
+        for pieces in [
+            ["x", &long],
+            [&long, "00"],
+            ["10", ""],
+            ["1", "0"],
+            ["1", "e1"],
+            ["+1", "1"],
+            ["9", "x"],
+            ["1", "00"],
+        ] {
             let value = pieces.concat();
             let source = format!("<a x='{value}'>{}<b>{}</b></a>", pieces[0], pieces[1]);
             let parsed = door.parse(source.as_bytes(), None).expect("it is well formed");
@@ -318,10 +351,13 @@ mod tests {
                     };
                     let expected = ask.holds(asked.as_bytes());
                     assert_eq!(look.holds(atom, 0), expected, "{ask:?} of {asked}");
-                    look.facts.begin();
-                    let found = look.satisfied(0, kind_of(subject));
-                    let finds = look.atoms_at(found).contains(&atom);
-                    assert_eq!(finds, expected && is_found(ask), "{ask:?} finds {asked}");
+                    for searched in [0, usize::MAX] {
+                        look.facts.begin();
+                        look.facts.searched = searched;
+                        let found = look.satisfied(0, kind_of(subject));
+                        let finds = look.atoms_at(found).contains(&atom);
+                        assert_eq!(finds, expected && is_found(ask), "{ask:?} finds {asked}");
+                    }
                 }
             }
         }

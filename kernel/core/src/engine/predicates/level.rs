@@ -10,6 +10,7 @@ use crate::engine::ids::{PlanId, QueryNumber};
 use crate::engine::nfa::nested_paths::NestedPaths;
 use crate::engine::nfa::{Nfa, path_of};
 use crate::language::comparison::Comparison;
+use crate::language::folding::TextTest;
 use std::ops::Range;
 
 /// What is known of a plan: what it comes to, where its program lies, how many conjuncts it has, and which
@@ -404,7 +405,8 @@ fn weight(need: Need, atoms: &Atoms, statistics: Statistics<'_>) -> f32 {
                 | Ask::Cast(Comparison::Eq, _)
                 | Ask::Moment(_, Comparison::Eq, _) => 0.2,
                 Ask::StartsWith(_) | Ask::OneOf(_) | Ask::NumberOf(..) => 0.4,
-                Ask::Contains(_) => 0.5,
+                Ask::Texts(TextTest::Is | TextTest::Begins, ..) => 0.4,
+                Ask::Contains(_) | Ask::Texts(..) => 0.5,
                 Ask::Exists => 2.0,
                 Ask::Text(Comparison::Ne, _)
                 | Ask::Number(Comparison::Ne, _)

@@ -16,6 +16,7 @@ use crate::engine::evaluate::call::{
 use crate::engine::evaluate::document::Node;
 use crate::engine::evaluate::path_machine::{PathMachine, put_in_order};
 use crate::language::arithmetic::Arithmetic;
+use crate::language::folding::Fold;
 use crate::language::functions::Function;
 use crate::language::moments::Moment;
 use crate::language::strings;
@@ -295,15 +296,8 @@ impl<'r> Evaluator<'r, '_> {
                 let normal = strings::in_normal_form(&String::from_utf8_lossy(whole), &form);
                 Cow::Owned(normal.into_bytes())
             }
-            Function::UpperCase => {
-                Cow::Owned(String::from_utf8_lossy(whole).to_uppercase().into_bytes())
-            }
-            // Every character by itself: a sigma at the end of a word is no other one.
-            _ => {
-                let whole = String::from_utf8_lossy(whole);
-                let lower: String = whole.chars().flat_map(char::to_lowercase).collect();
-                Cow::Owned(lower.into_bytes())
-            }
+            Function::UpperCase => Fold::Upper.of(whole),
+            _ => Fold::Lower.of(whole),
         };
         // A part of the text needs no copy.
         let part = match &changed {

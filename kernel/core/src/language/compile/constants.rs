@@ -95,7 +95,7 @@ fn run<'t>(operators: &[Operator], operands: &'t [Expr]) -> Option<Value<'t>> {
             Operator::Union
             | Operator::Cast(_)
             | Operator::CastToMoment(..)
-            | Operator::OneOf
+            | Operator::Texts(..)
             | Operator::NumberOf => {
                 return None;
             }

@@ -456,7 +456,7 @@ fn is_plain_step(step: &Step<'_>) -> bool {
         }
         (_, Constant::String(_)) => true,
         (_, Constant::Number(number)) => number.is_finite(),
-        (_, Constant::Double(_) | Constant::Moment(..)) => false,
+        (_, Constant::Double(_) | Constant::Moment(..) | Constant::Texts(..)) => false,
         (_, Constant::Strings(_) | Constant::Numbers(_) | Constant::Doubles(_)) => false,
     };
     let is_sure = |compare: &Option<Compare<'_>>| {

@@ -238,6 +238,14 @@ impl<'t> Facts<'t> {
                 });
                 return is_known && interval.cut(comparison.opposite(), *bound).is_empty();
             }
+            (operator, Constant::Texts(fold, values)) => {
+                // A pattern follows from no other one.
+                let is_less = |known: &Compare<'t>| {
+                    matches!(known, (way, Constant::Texts(of, less))
+                        if way == operator && of == fold && values.has_all(less))
+                };
+                return self.known.iter().any(is_less);
+            }
             _ => return false,
         };
         let (interval, is_number) = self.numbers(notation);
@@ -297,6 +305,10 @@ impl<'t> Facts<'t> {
 /// Whether a string compares with a constant as asked.
 pub fn holds(value: &str, (operator, constant): &(Operator, Constant<'_>)) -> bool {
     match (operator, constant) {
+        (operator, Constant::Texts(fold, texts)) => {
+            let given = texts.text().as_bytes();
+            operator.test().is_some_and(|test| test.holds(*fold, given, value.as_bytes()))
+        }
         (Operator::Compare(Comparison::Eq), Constant::String(text)) => value == text,
         (Operator::Compare(Comparison::Ne), Constant::String(text)) => value != text,
         (Operator::StartsWith, Constant::String(text)) => value.starts_with(&**text),

@@ -122,7 +122,7 @@ impl Builder {
                 }
                 Operator::Cast(_)
                 | Operator::CastToMoment(..)
-                | Operator::OneOf
+                | Operator::Texts(..)
                 | Operator::NumberOf => {
                     unreachable!("gates are not evaluated")
                 }

@@ -58,7 +58,11 @@ impl fmt::Display for Reason<'_> {
             Reason::ComputedPart(name) => write!(out, "{name}() of something that is computed"),
             Reason::PartOfName(name) => write!(out, "{name}() compared with part of a name"),
             Reason::OfSeveral(operator, nodes) => {
-                let name = if operator == Operator::Contains { "contains" } else { "starts-with" };
+                let name = match operator {
+                    Operator::Contains => "contains",
+                    Operator::Matches => "matches",
+                    _ => "starts-with",
+                };
                 write!(out, "{name}() of {nodes} is for the evaluator")
             }
             Reason::Alternatives(maximum) => write!(out, "has more than {maximum} alternatives"),

@@ -128,9 +128,14 @@ pub struct CompiledQuery<'t> {
 }
 
 impl<'t> CompiledQuery<'t> {
+    /// Whether the alternatives say all of it.
+    pub fn is_exact(&self) -> bool {
+        self.losses.is_empty()
+    }
+
     /// What it costs a message.
     pub fn cost(&self) -> CostClass {
-        if self.losses.is_empty() {
+        if self.is_exact() {
             return CostClass::Indexed;
         }
         cost_of_evaluated(&self.alternatives)
@@ -188,14 +193,28 @@ pub fn compile_query(resolved: &Expr) -> Parsed<CompiledQuery<'_>> {
     Ok(CompiledQuery { alternatives: within_limits(alternatives), expression, losses, patterns })
 }
 
-/// Compiles the condition of the document node that a program implies, of which the paths are kept alone: the program
-/// decides, by its effective boolean value if `is_condition` says so.
+/// The XPath condition of the document node that a delivered message fulfils.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Gate {
+    /// The condition, names resolved; `true()` if nothing is known.
+    pub condition: Expr,
+    /// A message that fulfils it is delivered.
+    pub is_exact: bool,
+}
+
+/// Compiles a gate, of which the paths are kept alone. Where they do not say all of it the program decides, by its
+/// effective boolean value if `is_condition` says so.
 ///
 /// Cost: in proportion to the tree, times the alternatives at each place.
-pub fn compile_gate(resolved: &Expr, is_condition: bool) -> CompiledQuery<'_> {
+pub fn compile_gate(gate: &Gate, is_condition: bool) -> CompiledQuery<'_> {
+    let resolved = &gate.condition;
     let mut weakener = Weakener::new(disjuncts(resolved));
     let patterns = weakener.holds(resolved.into(), &Spine::document(), false);
-    let (alternatives, _) = alternatives_of(&patterns, weakener.alternatives_max);
+    let (alternatives, is_all) = alternatives_of(&patterns, weakener.alternatives_max);
+    let is_whole = gate.is_exact && is_all && weakener.losses.is_empty();
+    if is_whole && alternatives.iter().all(|path| check_path(path).is_ok()) {
+        return CompiledQuery { alternatives, expression: None, losses: Vec::new(), patterns };
+    }
     let alternatives = within_limits(alternatives);
     let decides = if is_condition {
         "the program decides"

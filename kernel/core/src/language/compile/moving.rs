@@ -307,7 +307,8 @@ impl<'t> Weakener<'t> {
             _ => {}
         }
         let is_one = node.kind == NodeKind::Attribute && matches!(node.test, NameTest::Name { .. });
-        let is_call = matches!(goal.0, Operator::StartsWith | Operator::Contains);
+        let is_call =
+            matches!(goal.0, Operator::StartsWith | Operator::Contains | Operator::Matches);
         if !is_one && is_call {
             let is_text = node.kind == NodeKind::Text;
             let nodes = if is_text { "text nodes" } else { "attributes of several names" };
@@ -387,7 +388,8 @@ impl<'t> Weakener<'t> {
 /// A cursor at a text node with some text: so has the value of the element it is in.
 fn containing<'t>(mut cursor: Cursor<'t>, goal: &Compare<'t>) -> Cursor<'t> {
     let is_in_element = cursor.kind_before() == Some(NodeKind::Element);
-    if cursor.node().kind != NodeKind::Text || !is_in_element {
+    let is_part = goal.0 != Operator::Matches;
+    if cursor.node().kind != NodeKind::Text || !is_in_element || !is_part {
         return cursor;
     }
     let (node, before) = cursor.spine.popped();

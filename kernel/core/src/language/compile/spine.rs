@@ -268,6 +268,7 @@ fn hash_constant(operator: Operator, constant: &Constant<'_>, hasher: &mut FxHas
         Constant::Strings(values) | Constant::Numbers(values) | Constant::Doubles(values) => {
             values.hash(hasher);
         }
+        Constant::Texts(fold, values) => (fold, values).hash(hasher),
     }
 }
 

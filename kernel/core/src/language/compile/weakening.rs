@@ -40,6 +40,8 @@ use super::spine::{Compare, NodeKind, Spine};
 use super::string_conditions::{StringTest, Wanted, distinct};
 use super::view::View;
 use crate::language::comparison::Comparison;
+use crate::language::folding::Fold;
+use crate::language::folding::TextTest;
 use crate::language::moments::Moment;
 use crate::language::query::{Constant, Operator as NormalOperator};
 use crate::language::tree::{Expr, Offset, Operator};
@@ -99,11 +101,11 @@ impl<'t> Weakener<'t> {
                 self.exists(nodes, spine, goal.as_ref())
             }
             View::Binary {
-                operators: &[operator @ (Operator::OneOf | Operator::NumberOf)],
+                operators: &[operator @ (Operator::Texts(..) | Operator::NumberOf)],
                 operands,
                 ..
             } => {
-                let goal = (EQUAL, constant_of_set(operator, operands));
+                let goal = goal_of_set(operator, operands);
                 self.exists(View::from(&operands[0]), spine, Some(&goal))
             }
             _ => match compared_sides(expr) {
@@ -230,7 +232,8 @@ impl<'t> Weakener<'t> {
                 return self.cast(operator.opposite(), operands, spine);
             }
             View::Binary {
-                operators: &[operator @ (Operator::OneOf | Operator::NumberOf)],
+                operators:
+                    &[operator @ (Operator::Texts(TextTest::Is, Fold::None) | Operator::NumberOf)],
                 operands,
                 ..
             } if View::from(&operands[0]).is_here() => {
@@ -284,8 +287,8 @@ impl<'t> Weakener<'t> {
         let mut spines = vec![spine.clone()];
         for value in values.iter() {
             let constant = match operator {
-                Operator::OneOf => Constant::String(Cow::Owned(value.to_owned())),
-                _ => Constant::Double(value.parse().ok()?),
+                Operator::NumberOf => Constant::Double(value.parse().ok()?),
+                _ => Constant::String(Cow::Owned(value.to_owned())),
             };
             let goal = (NormalOperator::Compare(Comparison::Ne), constant);
             let nodes = View::from(&operands[0]);
@@ -434,13 +437,14 @@ fn values_of_set(operands: &[Expr]) -> Values<'_> {
     }
 }
 
-/// What the condition compares with.
-fn constant_of_set(operator: Operator, operands: &[Expr]) -> Constant<'_> {
+/// What the condition asks of a node.
+fn goal_of_set(operator: Operator, operands: &[Expr]) -> Compare<'_> {
     let values = values_of_set(operands);
-    if operator == Operator::OneOf {
-        Constant::one_of(values)
-    } else {
-        Constant::one_of_doubles(values)
+    match operator {
+        Operator::Texts(test, fold) => {
+            (NormalOperator::of_test(test), Constant::of_texts(test, fold, values))
+        }
+        _ => (EQUAL, Constant::one_of_doubles(values)),
     }
 }
 
@@ -456,6 +460,8 @@ enum Reading {
     String,
     Number,
     Double,
+    /// The values are sets, as texts.
+    Texts(TextTest, Fold),
 }
 
 /// Operands of `or` that compare the same nodes, read alike.
@@ -474,14 +480,17 @@ impl<'t> Group<'t> {
             return None;
         }
         let numbers = || Values::of_numbers(self.values.iter().map(Value::number));
+        let texts = || self.values.iter().map(|value| value.clone().string()).collect::<Vec<_>>();
         let constant = match self.reading {
+            Reading::Texts(test, fold) => {
+                let texts = texts();
+                let values = texts.iter().flat_map(|set| set.split_terminator('\0'));
+                let constant = Constant::of_texts(test, fold, Values::of(values)?);
+                return Some((NormalOperator::of_test(test), constant));
+            }
             Reading::Number => Constant::one_of_numbers(numbers()?),
             Reading::Double => Constant::one_of_doubles(numbers()?),
-            Reading::String => {
-                let texts: Vec<Cow<'_, str>> =
-                    self.values.iter().map(|value| value.clone().string()).collect();
-                Constant::one_of(Values::of(texts.iter().map(|text| &**text))?)
-            }
+            Reading::String => Constant::one_of(Values::of(texts().iter().map(|text| &**text))?),
         };
         Some((EQUAL, constant))
     }
@@ -535,6 +544,7 @@ fn equal_value(operand: &Expr) -> Option<(&Expr, Reading, Value<'_>)> {
             (Operator::Cast(Comparison::Eq), value) if value.number().is_finite() => {
                 Reading::Double
             }
+            (Operator::Texts(test, fold), Value::String(_)) => Reading::Texts(test, fold),
             _ => return None,
         };
         (View::from(nodes).kind() == Kind::Nodes).then_some((nodes, reading, value))

@@ -10,14 +10,20 @@
 //!   type of numbers has the value of the cast to `xs:double`, where that has all digits.
 
 use super::formula::{Formula, Variable, call};
-use super::necessary::{Item, Necessary, Scope, is_empty_if_empty, unbound};
+use super::necessary::{Item, Necessary, Scope, bound_text, is_empty_if_empty, unbound};
 use super::steps::{binary, compared, context_node, literal, number};
 use crate::language::comparison::Comparison;
+use crate::language::folding::Fold;
+use crate::language::folding::TextTest;
 use crate::language::moments::Moment;
-use crate::language::pattern_text::Required;
+use crate::language::pattern_literals::Required;
+use crate::language::patterns::Pattern;
 use crate::language::tree::{Expr as Condition, Operator};
 use crate::language::values::Values;
-use crate::language::xquery::{Clause, Expr, ExprId, Function, Number, Program, ValueSet};
+use crate::language::xquery::{
+    Axis, CAPITAL_LETTERS, Clause, Expr, ExprId, Function, NodeTest, Number, Program,
+    SMALL_LETTERS, Start, Step, ValueSet,
+};
 
 impl Necessary<'_> {
     /// What must hold if the effective boolean value of an expression is true.
@@ -88,16 +94,7 @@ impl Necessary<'_> {
         match (function, arguments) {
             (Function::Matches, &[whole, ..]) => {
                 let Some(pattern) = self.program.pattern(id) else { return Formula::Unknown };
-                match pattern.required() {
-                    Some(Required { text, is_beginning }) => {
-                        let name = if *is_beginning { "starts-with" } else { "contains" };
-                        let part = literal(text);
-                        let asks = |value| call(name, vec![value, part.clone()]);
-                        self.of_text(whole, scope, context, &asks)
-                    }
-                    None if pattern.is_match(b"") => Formula::Unknown,
-                    None => self.gives_unknown(whole, scope, context),
-                }
+                self.matched(whole, pattern, scope, context)
             }
             (Function::True, _) => Formula::True,
             (Function::False, _) => Formula::FALSE,
@@ -109,11 +106,10 @@ impl Necessary<'_> {
             }
             (Function::Boolean, &[argument]) => self.truth(argument, scope, context),
             (Function::Contains | Function::StartsWith | Function::EndsWith, &[whole, part]) => {
-                let name =
-                    if function == Function::StartsWith { "starts-with" } else { "contains" };
-                let Some(part) = text_literal(self.program, part) else { return Formula::Unknown };
-                let part = literal(part);
-                self.of_text(whole, scope, context, &|value| call(name, vec![value, part.clone()]))
+                match constant_text(self.program, part, scope) {
+                    Some(part) => self.tested(whole, test_of(function, &[part]), scope, context),
+                    None => Formula::Unknown,
+                }
             }
             _ if function.gives_argument(0) => self.truth_of_items(id, scope, context),
             (_, &[argument, ..]) if is_false_if_empty(function) => {
@@ -123,15 +119,167 @@ impl Necessary<'_> {
         }
     }
 
+    /// A pattern matches the string value of an expression.
+    fn matched(
+        &mut self,
+        whole: ExprId,
+        pattern: &Pattern,
+        scope: Scope<'_>,
+        context: Item,
+    ) -> Formula {
+        if pattern.is_match(b"") {
+            return Formula::Unknown;
+        }
+        let given = |required: &Required| Asked {
+            test: required.test,
+            texts: required.texts.clone(),
+            is_all: required.is_all,
+        };
+        match pattern.required() {
+            Some(required) if required.is_all => {
+                self.tested(whole, given(required), scope, context)
+            }
+            _ if pattern.is_small() && self.is_plain(whole) => {
+                let texts = vec![pattern.text().to_owned()];
+                let asked = Asked { test: TextTest::Matches, texts, is_all: true };
+                self.tested(whole, asked, scope, context)
+            }
+            Some(required) if required.fold == Fold::None => {
+                self.tested(whole, given(required), scope, context)
+            }
+            Some(required) if self.is_plain(whole) => {
+                let Some(values) = Values::of(required.texts.iter().map(String::as_str)) else {
+                    return Formula::Unknown;
+                };
+                self.passing(whole, (required.test, required.fold), &values, false, scope, context)
+            }
+            _ => self.gives_unknown(whole, scope, context),
+        }
+    }
+
+    /// Whether a text is read from nodes as it is.
+    fn is_plain(&self, id: ExprId) -> bool {
+        !matches!(self.program.expr(without_string(self.program, id)), Expr::Call(..))
+    }
+
+    /// The string value of an expression passes a test with one of some texts.
+    fn tested(
+        &mut self,
+        whole: ExprId,
+        Asked { mut test, mut texts, mut is_all }: Asked,
+        scope: Scope<'_>,
+        context: Item,
+    ) -> Formula {
+        let program = self.program;
+        let (fold, mut inner) = fold_of(program, whole).unwrap_or((Fold::None, whole));
+        if let ([only], Fold::None) = (&texts[..], fold)
+            && test != TextTest::Matches
+        {
+            let (name, part) = match test {
+                TextTest::Begins => ("starts-with", literal(only)),
+                TextTest::Is => ("=", literal(only)),
+                _ => ("contains", literal(only)),
+            };
+            let asks = |value| match test {
+                TextTest::Is => compared(value, Comparison::Eq, part.clone()),
+                _ => call(name, vec![value, part.clone()]),
+            };
+            if only.is_empty() {
+                return Formula::Unknown;
+            }
+            return self.of_text(whole, scope, context, is_all, &asks);
+        }
+        inner = without_string(program, inner);
+        if let Expr::Call(function, arguments) = program.expr(inner) {
+            let &[argument] = program.list(arguments) else {
+                return self.gives_unknown(whole, scope, context);
+            };
+            if function != Function::NormalizeSpace || test == TextTest::Matches {
+                return self.gives_unknown(whole, scope, context);
+            }
+            // Words stay as they are.
+            texts.iter_mut().for_each(|text| *text = longest_word(text));
+            (test, is_all, inner) = (TextTest::Has, false, without_string(program, argument));
+        }
+        if texts.iter().any(String::is_empty) {
+            return Formula::Unknown;
+        }
+        match Values::of(texts.iter().map(String::as_str)) {
+            Some(values) => self.passing(inner, (test, fold), &values, is_all, scope, context),
+            None => Formula::Unknown,
+        }
+    }
+
+    /// Some node of an expression, folded, passes a test with one of some texts.
+    fn passing(
+        &mut self,
+        nodes: ExprId,
+        (test, fold): (TextTest, Fold),
+        values: &Values<'_>,
+        is_all: bool,
+        scope: Scope<'_>,
+        context: Item,
+    ) -> Formula {
+        if !self.has_room(values.text().len()) {
+            return self.gives_unknown(nodes, scope, context);
+        }
+        // Of several nodes the first is meant.
+        let is_exact = is_all && self.is_one(nodes, scope, context);
+        let operands = vec![context_node(), literal(values.text())];
+        let condition = binary(Operator::Texts(test, fold), operands);
+        self.each(nodes, scope, context, &|_, item| match item {
+            Item::Node { variable, .. } => {
+                Formula::Atom { variable, condition: condition.clone(), is_exact }
+            }
+            _ => Formula::Unknown,
+        })
+    }
+
+    /// Whether an expression is one date, time or duration at most.
+    fn is_moment(&self, id: ExprId, scope: Scope<'_>, context: Item) -> bool {
+        let Expr::Cast { to, operand } = self.program.expr(id) else { return false };
+        let is_literal = matches!(self.program.expr(operand), Expr::String(_));
+        to.is_moment() && (is_literal || self.is_one(operand, scope, context))
+    }
+
+    /// Whether an expression gives one node at most, whatever the message is.
+    pub(super) fn is_one(&self, id: ExprId, scope: Scope<'_>, context: Item) -> bool {
+        let program = self.program;
+        match program.expr(id) {
+            Expr::ContextItem => matches!(context, Item::Node { .. }),
+            Expr::Variable(slot) => self.is_one_item(slot, scope),
+            Expr::Path { start, steps } => {
+                let is_one = match start {
+                    Start::Root => true,
+                    Start::Context => matches!(context, Item::Node { .. }),
+                    Start::Expr(id) => self.is_one(id, scope, context),
+                };
+                let is_attribute = |step: &Step| {
+                    step.axis == Axis::Attribute && matches!(step.test, NodeTest::Name { .. })
+                };
+                is_one
+                    && match program.steps(steps) {
+                        [] => true,
+                        [step] => is_attribute(step),
+                        _ => false,
+                    }
+            }
+            _ => false,
+        }
+    }
+
     /// A condition that no empty string fulfils, on the string value of an expression.
     fn of_text(
         &mut self,
         mut id: ExprId,
         scope: Scope<'_>,
         context: Item,
+        is_all: bool,
         condition: &dyn Fn(Condition) -> Condition,
     ) -> Formula {
         let program = self.program;
+        // Of several nodes the first is meant.
+        let is_exact = is_all && self.is_one(id, scope, context);
         let mut calls = Vec::new();
         while let Expr::Call(function, arguments) = program.expr(id)
             && let Some(name) = name_of_text_function(function)
@@ -154,9 +302,8 @@ impl Necessary<'_> {
         }
         let condition = condition(value);
         self.each(id, scope, context, &|_, item| match item {
-            // The first node is meant, so that one of them fulfils it: never all there is to say.
             Item::Node { variable, .. } => {
-                Formula::Atom { variable, condition: condition.clone(), is_exact: false }
+                Formula::Atom { variable, condition: condition.clone(), is_exact }
             }
             _ => Formula::Unknown,
         })
@@ -171,6 +318,11 @@ impl Necessary<'_> {
         context: Item,
     ) -> Formula {
         match bindings.split_first() {
+            Some((&Clause::For { variable, position: None, source }, []))
+                if let Some(found) = self.keywords(variable, source, condition, scope, context) =>
+            {
+                found
+            }
             Some((&binding @ Clause::For { source, .. }, rest)) => {
                 self.each(source, scope, context, &|walk, item| {
                     walk.bound(binding, scope, item, &|walk, inner| {
@@ -180,6 +332,27 @@ impl Necessary<'_> {
             }
             _ => self.truth(condition, scope, context),
         }
+    }
+
+    /// `some $word in ("a", "b") satisfies contains(path, $word)` and the like: one of several texts.
+    fn keywords(
+        &mut self,
+        variable: u32,
+        source: ExprId,
+        condition: ExprId,
+        scope: Scope<'_>,
+        context: Item,
+    ) -> Option<Formula> {
+        let program = self.program;
+        let Expr::Call(function, arguments) = program.expr(condition) else { return None };
+        let &[whole, part] = program.list(arguments) else { return None };
+        let is_of_texts =
+            matches!(function, Function::Contains | Function::StartsWith | Function::EndsWith);
+        if !is_of_texts || program.expr(part) != Expr::Variable(variable) {
+            return None;
+        }
+        let texts = constant_texts(program, source, scope)?;
+        Some(self.tested(whole, test_of(function, &texts), scope, context))
     }
 
     /// Some item of the left side compares so with some item of the right.
@@ -197,6 +370,9 @@ impl Necessary<'_> {
         if let Some(found) = self.text_compared(operator, [left, right], scope, context) {
             return found;
         }
+        if let Some(found) = self.folded_compared(operator, [left, right], scope, context) {
+            return found;
+        }
         if let Some(found) = self.listed(operator, is_value, [left, right], scope, context) {
             return found;
         }
@@ -210,7 +386,9 @@ impl Necessary<'_> {
             })
         });
         // A value comparison reads one item of each side, a general one all of them.
-        if is_value { Formula::all_of([found, Formula::Unknown]) } else { found }
+        let is_first =
+            is_value && [left, right].iter().any(|&side| !self.is_moment(side, scope, context));
+        if is_first { Formula::all_of([found, Formula::Unknown]) } else { found }
     }
 
     /// `normalize-space(path) = "text"` and the like.
@@ -228,9 +406,30 @@ impl Necessary<'_> {
         [(left, right), (right, left)].into_iter().find_map(|(side, text)| {
             let Expr::Call(function, _) = program.expr(side) else { return None };
             name_of_text_function(function)?;
-            let text = literal(text_literal(program, text)?);
+            let text = constant_text(program, text, scope).filter(|text| !text.is_empty())?;
+            let text = literal(&text);
             let condition = |value| compared(value, Comparison::Eq, text.clone());
-            Some(self.of_text(side, scope, context, &condition))
+            Some(self.of_text(side, scope, context, false, &condition))
+        })
+    }
+
+    /// `lower-case(path) = "text"` and the like, or one of several texts.
+    fn folded_compared(
+        &mut self,
+        operator: Comparison,
+        [left, right]: [ExprId; 2],
+        scope: Scope<'_>,
+        context: Item,
+    ) -> Option<Formula> {
+        let program = self.program;
+        if operator != Comparison::Eq {
+            return None;
+        }
+        [(left, right), (right, left)].into_iter().find_map(|(side, given)| {
+            fold_of(program, side)?;
+            let texts = constant_texts(program, given, scope)?;
+            let asked = Asked { test: TextTest::Is, texts, is_all: true };
+            Some(self.tested(side, asked, scope, context))
         })
     }
 
@@ -347,17 +546,77 @@ fn among(variable: Variable, set: &ValueSet) -> Formula {
         let condition = binary(operator, vec![context_node(), set]);
         Some(Formula::Atom { variable, condition, is_exact: true })
     };
-    let strings = atom(Operator::OneOf, &set.strings);
+    let strings = atom(Operator::Texts(TextTest::Is, Fold::None), &set.strings);
     let numbers = atom(Operator::NumberOf, &set.numbers);
     Formula::any_of([strings, numbers].into_iter().flatten())
 }
 
-/// The characters of a literal string that has some.
-fn text_literal(program: &Program, id: ExprId) -> Option<&str> {
-    match program.expr(id) {
-        Expr::String(text) => Some(program.text(text)).filter(|text| !text.is_empty()),
+/// What is asked of a text.
+struct Asked {
+    test: TextTest,
+    texts: Vec<String>,
+    /// That is all that is asked.
+    is_all: bool,
+}
+
+/// What a function asks, given some texts.
+fn test_of(function: Function, texts: &[String]) -> Asked {
+    let test = if function == Function::StartsWith { TextTest::Begins } else { TextTest::Has };
+    Asked { test, texts: texts.to_vec(), is_all: function != Function::EndsWith }
+}
+
+/// The string that an expression is, whatever the message is.
+fn constant_text(program: &Program, id: ExprId, scope: Scope<'_>) -> Option<String> {
+    let text = match program.expr(unbound(program, id, scope)) {
+        Expr::String(text) => text,
+        Expr::Variable(slot) => bound_text(slot, scope)?,
+        _ => return None,
+    };
+    Some(program.text(text).to_owned())
+}
+
+/// The strings that an expression is a list of, whatever the message is.
+fn constant_texts(program: &Program, id: ExprId, scope: Scope<'_>) -> Option<Vec<String>> {
+    match program.set(unbound(program, id, scope)) {
+        Some(ValueSet { strings: Some(strings), numbers: None }) => {
+            Some(strings.iter().map(str::to_owned).collect())
+        }
+        Some(_) => None,
+        None => Some(vec![constant_text(program, id, scope)?]),
+    }
+}
+
+/// How an expression folds a text, and the text.
+fn fold_of(program: &Program, id: ExprId) -> Option<(Fold, ExprId)> {
+    let Expr::Call(function, arguments) = program.expr(without_string(program, id)) else {
+        return None;
+    };
+    match (function, program.list(arguments)) {
+        (Function::LowerCase, &[whole]) => Some((Fold::Lower, whole)),
+        (Function::UpperCase, &[whole]) => Some((Fold::Upper, whole)),
+        (Function::Translate, &[whole, from, to]) => {
+            let is = |id, wanted| matches!(program.expr(id), Expr::String(text) if program.text(text) == wanted);
+            let is_ascii = is(from, CAPITAL_LETTERS) && is(to, SMALL_LETTERS);
+            is_ascii.then_some((Fold::Ascii, whole))
+        }
         _ => None,
     }
+}
+
+/// An expression without `string()` around it.
+fn without_string(program: &Program, mut id: ExprId) -> ExprId {
+    while let Expr::Call(Function::String, arguments) = program.expr(id)
+        && let &[argument] = program.list(arguments)
+    {
+        id = argument;
+    }
+    id
+}
+
+/// The longest word of a text; empty if there is none.
+fn longest_word(text: &str) -> String {
+    let words = text.split([' ', '\t', '\n', '\r']);
+    words.max_by_key(|word| word.len()).unwrap_or_default().to_owned()
 }
 
 fn of_constant(is_true: bool) -> Formula {

@@ -10,38 +10,42 @@ mod formula;
 mod necessary;
 mod steps;
 
+use super::compile::Gate;
 use super::reader::{check_nesting, size};
 use super::tree::Expr as Condition;
-use super::xquery::{Expr, Program, deciding_parts};
-use formula::{Formula, ROOT, call, implied};
+use super::xquery::{Expr, ExprId, Program, deciding_parts};
+use formula::{Formula, ROOT, call, exact, implied};
 use necessary::{Item, Necessary};
 
 /// Syntax nodes of a condition.
 const NODES_MAX: usize = 8192;
 
-/// The XPath condition of the document node that a delivered message fulfils, names resolved; `true()` if nothing is
-/// known. `is_condition` says whether the effective boolean value of the program decides, not whether it gives a
+/// What is in every message that a program delivers. `is_condition` says whether the effective boolean value of the program decides, not whether it gives a
 /// result.
 ///
 /// ```
 /// use pathcast_core::language::compile::compile_gate;
-/// use pathcast_core::language::gates::condition_of;
+/// use pathcast_core::language::gates::gate_of;
 /// use pathcast_core::language::xquery::Program;
 ///
 /// let text = "<r>{for $a in //a, $b in $a/b where $a/@x = 'y' and $b/c return $b/d}</r>";
-/// let condition = condition_of(&Program::parse(text, &[])?, false);
-/// assert_eq!(compile_gate(&condition, false).alternatives[0].text, "//a[@x='y']/b[d]/c");
+/// let gate = gate_of(&Program::parse(text, &[])?, false);
+/// assert_eq!(compile_gate(&gate, false).alternatives[0].text, "//a[@x='y']/b[d]/c");
 /// # Ok::<(), Box<pathcast_core::language::refusal::Refusal>>(())
 /// ```
 ///
 /// Cost: linear in the program for usual ones; bounded for all.
-pub fn condition_of(program: &Program, is_condition: bool) -> Condition {
+pub fn gate_of(program: &Program, is_condition: bool) -> Gate {
     let root = Item::node(ROOT);
     let asked = if is_condition { deciding_parts(program) } else { Vec::new() };
     let mut walk = Necessary::new(program);
+    let mut is_truth = false;
     let formula = match asked[..] {
         // Several values are true, whatever they are.
-        [part] if !matches!(program.expr(part), Expr::Element(_)) => walk.truth(part, None, root),
+        [part] if !matches!(program.expr(part), Expr::Element(_)) => {
+            is_truth = is_all_but_nothing(program, part);
+            walk.truth(part, None, root)
+        }
         _ => {
             let contents = program.contents.iter();
             let ways = contents.map(|&content| walk.gives(content, None, root));
@@ -50,7 +54,23 @@ pub fn condition_of(program: &Program, is_condition: bool) -> Condition {
     };
     let is_within =
         |condition: &Condition| check_nesting(condition).is_ok() && size(condition) <= NODES_MAX;
-    implied(&formula, ROOT, false).filter(is_within).unwrap_or_else(|| call("true", Vec::new()))
+    if is_truth && let Some(condition) = exact(&formula, ROOT).filter(is_within) {
+        return Gate { condition, is_exact: true };
+    }
+    let condition = implied(&formula, ROOT, false).filter(is_within);
+    let condition = condition.unwrap_or_else(|| call("true", Vec::new()));
+    Gate { condition, is_exact: false }
+}
+
+/// Whether a part of the body of a program is all of it but for empty sequences.
+fn is_all_but_nothing(program: &Program, part: ExprId) -> bool {
+    let is_nothing = |id| matches!(program.expr(id), Expr::Sequence(list) if list.is_empty());
+    let body = program.body();
+    match program.expr(body) {
+        _ if body == part => true,
+        Expr::Sequence(list) => program.list(list).iter().all(|&id| id == part || is_nothing(id)),
+        _ => false,
+    }
 }
 
 #[cfg(test)]
@@ -60,8 +80,8 @@ mod tests {
 
     fn gate(text: &str) -> Vec<String> {
         let program = Program::parse(text, &[]).expect(text);
-        let condition = condition_of(&program, false);
-        let gate = compile_gate(&condition, false);
+        let gate = gate_of(&program, false);
+        let gate = compile_gate(&gate, false);
         gate.alternatives.into_iter().map(|alternative| alternative.text).collect()
     }
 

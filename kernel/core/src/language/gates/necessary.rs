@@ -137,6 +137,12 @@ impl<'p> Necessary<'p> {
         self.each(id, scope, context, &|_, _| Formula::True)
     }
 
+    /// Whether a variable is bound to one node.
+    pub(super) fn is_one_item(&self, slot: u32, scope: Scope<'_>) -> bool {
+        let binding = binding_of(slot, scope);
+        binding.is_some_and(|it| matches!(it.value, Bound::Item(Item::Node { .. })))
+    }
+
     /// What must hold if an expression gives an item, of which something is asked that cannot be said.
     pub(super) fn gives_unknown(&mut self, id: ExprId, scope: Scope<'_>, context: Item) -> Formula {
         self.each(id, scope, context, &|_, _| Formula::Unknown)
@@ -164,19 +170,11 @@ impl<'p> Necessary<'p> {
         match program.expr(id) {
             Expr::Path { start, steps } => self.path(start, steps, scope, context, then),
             Expr::Variable(slot) => {
-                let mut known = scope;
-                while let Some(binding) = known {
-                    if binding.slot == slot {
-                        return match binding.value {
-                            Bound::Item(item) => then(self, item),
-                            Bound::Expr { expr, context } => {
-                                self.each(expr, binding.outer, context, then)
-                            }
-                        };
-                    }
-                    known = binding.outer;
+                let Some(binding) = binding_of(slot, scope) else { return Formula::Unknown };
+                match binding.value {
+                    Bound::Item(item) => then(self, item),
+                    Bound::Expr { expr, context } => self.each(expr, binding.outer, context, then),
                 }
-                Formula::Unknown
             }
             Expr::ContextItem => then(self, context),
             Expr::String(text) => then(self, Item::String(text)),
@@ -233,7 +231,9 @@ impl<'p> Necessary<'p> {
                 if let (true, Expr::String(text)) = (to.is_moment(), program.expr(operand)) {
                     return then(self, Item::Moment(to, text));
                 }
-                // The first node is cast, if it can be: never all there is to say.
+                // The first node is cast, if it can be. A cast to a double reads more texts than one to another number.
+                let is_all = (to.is_moment() || matches!(to, Type::Double | Type::String))
+                    && self.is_one(operand, scope, context);
                 let cast = self.each(operand, scope, context, &|walk, item| {
                     let item = match item {
                         Item::Node { variable, .. } if to == Type::String => {
@@ -244,7 +244,7 @@ impl<'p> Necessary<'p> {
                     };
                     then(walk, item)
                 });
-                Formula::all_of([cast, Formula::Unknown])
+                if is_all { cast } else { Formula::all_of([cast, Formula::Unknown]) }
             }
             // One item, whatever the message is.
             Expr::Quantified { .. }
@@ -391,6 +391,24 @@ impl<'p> Necessary<'p> {
             }
         }
     }
+}
+
+/// The text that a variable is bound to, if it is one that is the same for every message.
+pub(super) fn bound_text(slot: u32, scope: Scope<'_>) -> Option<TextRange> {
+    match binding_of(slot, scope)?.value {
+        Bound::Item(Item::String(text)) => Some(text),
+        _ => None,
+    }
+}
+
+/// The binding of a variable that is in scope.
+fn binding_of<'s>(slot: u32, mut scope: Scope<'s>) -> Option<&'s Binding<'s>> {
+    while let Some(binding) = scope
+        && binding.slot != slot
+    {
+        scope = binding.outer;
+    }
+    scope
 }
 
 /// What a `let` has bound a variable to, other expressions as they are.

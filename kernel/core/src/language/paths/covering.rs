@@ -176,7 +176,8 @@ impl Path {
                 }
                 match condition.compare() {
                     // Dates follow from texts and from orders, which offer no token for them.
-                    Some((_, Constant::Moment(..))) => {}
+                    // Nor do foldings.
+                    Some((_, Constant::Moment(..) | Constant::Texts(..))) => {}
                     Some((Operator::Compare(Comparison::Eq), constant)) => {
                         tokens.extend(equality(constant));
                     }
@@ -200,7 +201,7 @@ impl Path {
                     tokens.extend(name_tokens(true, test));
                 }
                 let Some((operator, constant)) = condition.compare() else { continue };
-                if matches!(constant, Constant::Moment(..)) {
+                if matches!(constant, Constant::Moment(..) | Constant::Texts(..)) {
                     continue;
                 }
                 use Comparison::{Eq, Ge, Le};
@@ -275,7 +276,10 @@ fn equality(constant: &Constant<'_>) -> Option<Token> {
             xxh3_64_with_seed(&(value + 0.0).to_bits().to_le_bytes(), 1)
         }
         Constant::String(text) => xxh3_64_with_seed(text.as_bytes(), 2),
-        Constant::Strings(_) | Constant::Numbers(_) | Constant::Doubles(_) => return None,
+        Constant::Strings(_)
+        | Constant::Numbers(_)
+        | Constant::Doubles(_)
+        | Constant::Texts(..) => return None,
     };
     Some(hash & !KIND | EQUALITY)
 }

@@ -268,9 +268,11 @@ fn number_like(constant: &Constant<'_>) -> fn(f64) -> Constant<'static> {
             Type::YearMonthDuration => |bound| Constant::Moment(Type::YearMonthDuration, bound),
             _ => |bound| Constant::Moment(Type::DateTime, bound),
         },
-        Constant::Number(_) | Constant::Numbers(_) | Constant::String(_) | Constant::Strings(_) => {
-            Constant::Number
-        }
+        Constant::Number(_)
+        | Constant::Numbers(_)
+        | Constant::String(_)
+        | Constant::Strings(_)
+        | Constant::Texts(..) => Constant::Number,
     }
 }
 
@@ -280,7 +282,7 @@ fn bounds(operator: Operator, constant: &Constant<'_>) -> Option<(f64, f64)> {
         Constant::Number(value) | Constant::Double(value) | Constant::Moment(_, value) => *value,
         Constant::String(text) => number(text.as_bytes()),
         Constant::Numbers(values) | Constant::Doubles(values) => return Some(values.range()),
-        Constant::Strings(_) => return None,
+        Constant::Strings(_) | Constant::Texts(..) => return None,
     };
     let Operator::Compare(comparison) = operator else { return None };
     match comparison {
@@ -353,7 +355,13 @@ fn widths(steps: &[Step<'static>], found: &mut Vec<(f64, String)>) {
             continue;
         }
         found.push(match (constant, operator) {
-            (Constant::Strings(_) | Constant::Numbers(_) | Constant::Doubles(_), _) => continue,
+            (
+                Constant::Strings(_)
+                | Constant::Numbers(_)
+                | Constant::Doubles(_)
+                | Constant::Texts(..),
+                _,
+            ) => continue,
             (Constant::String(text), _) => (text.chars().count() as f64, text.clone().into_owned()),
             (
                 Constant::Number(bound) | Constant::Double(bound) | Constant::Moment(_, bound),

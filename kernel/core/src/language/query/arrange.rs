@@ -194,11 +194,15 @@ pub(super) fn condition_depth(condition: &Condition<'_>) -> usize {
     let Some((operator, constant)) = condition.compare() else { return 0 };
     let is_joined = match constant {
         Constant::String(text) => !has_literal(text),
-        Constant::Strings(values) => values.iter().any(|value| !has_literal(value)),
+        Constant::Strings(values) | Constant::Texts(_, values) => {
+            values.iter().any(|value| !has_literal(value))
+        }
         _ => false,
     };
+    let is_texts = matches!(constant, Constant::Texts(..));
     let is_bracketed = constant.values().is_some() || call_name(operator, constant).is_some();
-    usize::from(is_bracketed) + usize::from(is_joined)
+    // A function, and in it another one or a list.
+    usize::from(is_bracketed) + usize::from(is_texts) + usize::from(is_joined)
 }
 
 /// Whether a nested path could lead on from a step: predicates of earlier stages stand before

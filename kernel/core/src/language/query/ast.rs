@@ -6,6 +6,8 @@
 //! chooses the one that leads on (`docs/query-language.md`); a path never ends in a nested path.
 
 use crate::language::comparison::Comparison;
+use crate::language::folding::Fold;
+use crate::language::folding::TextTest;
 use crate::language::types::Type;
 use crate::language::values::Values;
 use std::borrow::Cow;
@@ -56,6 +58,8 @@ pub enum Operator {
     StartsWith,
     /// `contains(node, string)`; where `starts-with` may stand.
     Contains,
+    /// `matches(node, pattern)`; only with [`Constant::Texts`].
+    Matches,
 }
 
 impl Operator {
@@ -65,6 +69,7 @@ impl Operator {
             Operator::Compare(comparison) => comparison as u8,
             Operator::StartsWith => 6,
             Operator::Contains => 7,
+            Operator::Matches => 8,
         }
     }
 
@@ -73,7 +78,29 @@ impl Operator {
         match code {
             6 => Some(Operator::StartsWith),
             7 => Some(Operator::Contains),
+            8 => Some(Operator::Matches),
             _ => Comparison::ALL.get(usize::from(code)).copied().map(Operator::Compare),
+        }
+    }
+
+    /// The operator of a test of texts.
+    pub(crate) fn of_test(test: TextTest) -> Operator {
+        match test {
+            TextTest::Is => Operator::Compare(Comparison::Eq),
+            TextTest::Begins => Operator::StartsWith,
+            TextTest::Has => Operator::Contains,
+            TextTest::Matches => Operator::Matches,
+        }
+    }
+
+    /// The test of texts that it is, if it is one.
+    pub(crate) fn test(self) -> Option<TextTest> {
+        match self {
+            Operator::Compare(Comparison::Eq) => Some(TextTest::Is),
+            Operator::StartsWith => Some(TextTest::Begins),
+            Operator::Contains => Some(TextTest::Has),
+            Operator::Matches => Some(TextTest::Matches),
+            Operator::Compare(_) => None,
         }
     }
 }
@@ -96,6 +123,9 @@ pub enum Constant<'q> {
     Numbers(Values<'q>),
     /// The same of a value that is read as that of [`Constant::Double`].
     Doubles(Values<'q>),
+    /// One text or more, of which the value, folded, is one, begins with one or contains one; with `=` and folding alone,
+    /// or with a function. Or patterns, written as [`crate::language::patterns::written`] does, of which one matches.
+    Texts(Fold, Values<'q>),
 }
 
 /// A condition on the element of one step.
@@ -177,12 +207,24 @@ impl<'q> Constant<'q> {
         }
     }
 
+    /// What a value that is tested so compares with.
+    pub(crate) fn of_texts(test: TextTest, fold: Fold, values: Values<'q>) -> Constant<'q> {
+        match (test, fold, values.only()) {
+            (TextTest::Is, Fold::None, _) => Constant::one_of(values),
+            (TextTest::Begins | TextTest::Has, Fold::None, Some(only)) => {
+                Constant::String(Cow::Owned(only.to_owned()))
+            }
+            _ => Constant::Texts(fold, values),
+        }
+    }
+
     /// The set that it is, if it is one.
     pub(crate) fn values(&self) -> Option<&Values<'q>> {
         match self {
-            Constant::Strings(values) | Constant::Numbers(values) | Constant::Doubles(values) => {
-                Some(values)
-            }
+            Constant::Strings(values)
+            | Constant::Numbers(values)
+            | Constant::Doubles(values)
+            | Constant::Texts(_, values) => Some(values),
             _ => None,
         }
     }
@@ -202,6 +244,7 @@ impl<'q> Constant<'q> {
             Constant::Strings(values) => Constant::Strings(values.into_owned()),
             Constant::Numbers(values) => Constant::Numbers(values.into_owned()),
             Constant::Doubles(values) => Constant::Doubles(values.into_owned()),
+            Constant::Texts(fold, values) => Constant::Texts(fold, values.into_owned()),
         }
     }
 }

@@ -26,7 +26,8 @@ pub(crate) fn text_of(steps: &[Step<'_>]) -> String {
 pub fn condition_text(condition: &Condition<'_>, out: &mut String) {
     let compare = condition.compare();
     let call = compare.and_then(|(operator, constant)| call_name(operator, constant));
-    if let Some(name) = call {
+    let fold = compare.and_then(|(operator, constant)| fold_within(operator, constant));
+    for name in [call, fold].into_iter().flatten() {
         out.push_str(name);
         out.push('(');
     }
@@ -39,6 +40,9 @@ pub fn condition_text(condition: &Condition<'_>, out: &mut String) {
         Condition::Value(..) => out.push('.'),
         Condition::Nested(steps) => nested_text(steps, out),
     }
+    if fold.is_some() {
+        out.push(')');
+    }
     match compare {
         Some((Operator::Compare(comparison), constant)) => {
             if call.is_some() {
@@ -47,7 +51,7 @@ pub fn condition_text(condition: &Condition<'_>, out: &mut String) {
             out.push_str(comparison.symbol());
             push_constant(constant, out);
         }
-        Some((Operator::StartsWith | Operator::Contains, constant)) => {
+        Some((Operator::StartsWith | Operator::Contains | Operator::Matches, constant)) => {
             out.push(',');
             push_constant(constant, out);
             out.push(')');
@@ -172,8 +176,21 @@ pub(super) fn call_name(operator: Operator, constant: &Constant<'_>) -> Option<&
     match (operator, constant) {
         (Operator::StartsWith, _) => Some("starts-with"),
         (Operator::Contains, _) => Some("contains"),
+        (Operator::Matches, _) => Some(MATCHES),
         (Operator::Compare(_), Constant::Moment(kind, _)) => Some(kind.name()),
+        (Operator::Compare(_), Constant::Texts(fold, _)) => fold.name(),
         (Operator::Compare(_), constant) => constant.is_cast().then_some(CAST),
+    }
+}
+
+/// The name of the test of a pattern in canonical text.
+pub(super) const MATCHES: &str = "matches";
+
+/// The function that folds what a function tests.
+fn fold_within(operator: Operator, constant: &Constant<'_>) -> Option<&'static str> {
+    match (operator, constant) {
+        (Operator::StartsWith | Operator::Contains, Constant::Texts(fold, _)) => fold.name(),
+        _ => None,
     }
 }
 
@@ -187,6 +204,10 @@ fn push_constant(constant: &Constant<'_>, out: &mut String) {
         }
         Constant::String(text) => push_string(text, out),
         Constant::Strings(values) => push_values(values, push_string, out),
+        Constant::Texts(_, values) => match values.only() {
+            Some(only) => push_string(only, out),
+            None => push_values(values, push_string, out),
+        },
         Constant::Numbers(values) | Constant::Doubles(values) => {
             push_values(values, |number, out| out.push_str(number), out);
         }

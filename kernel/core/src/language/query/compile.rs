@@ -142,7 +142,9 @@ pub(crate) fn value_bytes(steps: &[Step<'_>]) -> usize {
         Condition::Nested(steps) => value_bytes(steps),
         condition => match condition.compare() {
             // Quotes besides, and a comma where the set has its end.
-            Some((_, Constant::Strings(values))) => values.text().len() + 2 * values.iter().count(),
+            Some((_, Constant::Strings(values) | Constant::Texts(_, values))) => {
+                values.text().len() + 2 * values.iter().count()
+            }
             Some((_, Constant::Numbers(values) | Constant::Doubles(values))) => values.text().len(),
             _ => 0,
         },

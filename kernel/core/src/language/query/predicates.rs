@@ -2,9 +2,11 @@
 
 use super::arrange::{add_predicate, comparison, condition_depth};
 use super::ast::{Axis, Condition, Constant, NameTest, Operator, Stage, Step};
-use super::canonical::CAST;
+use super::canonical::{CAST, MATCHES};
 use super::compile::{DEPTH_MAX, Declined, End, Parser};
 use crate::language::comparison::Comparison;
+use crate::language::folding::Fold;
+use crate::language::folding::TextTest;
 use crate::language::moments::Moment;
 use crate::language::types::Type;
 use crate::language::values::Values;
@@ -104,6 +106,17 @@ impl<'q> Parser<'q> {
             push(conditions, condition);
             return Ok(());
         }
+        if self.is_canonical && self.open_call(MATCHES) {
+            let end = self.argument(depth + 1, b',')?;
+            push(conditions, Some(self.texts_call(end, TextTest::Matches, Fold::None, depth + 1)?));
+            return Ok(());
+        }
+        if self.is_canonical
+            && let Some(fold) = self.open_fold()
+        {
+            push(conditions, Some(self.folded(fold, depth + 1)?));
+            return Ok(());
+        }
         if self.is_canonical && self.open_call(CAST) {
             push(conditions, Some(self.cast(None, depth + 1)?));
             return Ok(());
@@ -183,6 +196,48 @@ impl<'q> Parser<'q> {
         }
         self.scanner.reset(start);
         false
+    }
+
+    /// Moves over `lower-case(` and the like.
+    fn open_fold(&mut self) -> Option<Fold> {
+        let named = |fold: &Fold| fold.name().is_some_and(|name| self.open_call(name));
+        Fold::ALL.into_iter().find(named)
+    }
+
+    /// What stands after `lower-case(`, which only canonical text has: an attribute, `text()` or `.`, and one string or
+    /// several.
+    fn folded(&mut self, fold: Fold, depth: usize) -> Result<Condition<'q>, Declined> {
+        let end = self.argument(depth, b')')?;
+        let equal = equality(self.operator().ok_or(Declined)?)?;
+        self.scanner.blanks();
+        let texts = self.one_or_more(depth)?;
+        end.condition(Some((equal, Constant::Texts(fold, texts)))).ok_or(Declined)
+    }
+
+    /// What stands after the first argument of a function of canonical text that takes one string or several.
+    fn texts_call(
+        &mut self,
+        end: End<'q>,
+        test: TextTest,
+        fold: Fold,
+        depth: usize,
+    ) -> Result<Condition<'q>, Declined> {
+        let texts = self.one_or_more(depth)?;
+        self.scanner.blanks();
+        if !self.scanner.take(b')') {
+            return Err(Declined);
+        }
+        let compare = (Operator::of_test(test), Constant::of_texts(test, fold, texts));
+        end.condition(Some(compare)).ok_or(Declined)
+    }
+
+    /// A string, or strings in parentheses.
+    fn one_or_more(&mut self, depth: usize) -> Result<Values<'static>, Declined> {
+        if self.scanner.peek() == b'(' {
+            return self.strings(depth + 1);
+        }
+        let text = self.string(depth)?.ok_or(Declined)?;
+        Values::of([&*text]).ok_or(Declined)
     }
 
     /// What stands after `double(` or `date(` and the like, which only canonical text has: an attribute, `text()` or `.`,
@@ -267,7 +322,22 @@ impl<'q> Parser<'q> {
         operator: Operator,
         depth: usize,
     ) -> Result<Option<Condition<'q>>, Declined> {
+        if self.is_canonical
+            && let Some(fold) = self.open_fold()
+        {
+            let end = self.argument(depth + 1, b')')?;
+            if !self.scanner.take(b',') {
+                return Err(Declined);
+            }
+            self.scanner.blanks();
+            let test = operator.test().ok_or(Declined)?;
+            return self.texts_call(end, test, fold, depth).map(Some);
+        }
         let end = self.argument(depth, b',')?;
+        if self.is_canonical && self.scanner.peek() == b'(' {
+            let test = operator.test().ok_or(Declined)?;
+            return self.texts_call(end, test, Fold::None, depth).map(Some);
+        }
         let constant = self.string(depth)?.ok_or(Declined)?;
         self.scanner.blanks();
         if !self.scanner.take(b')') {

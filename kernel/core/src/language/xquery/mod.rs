@@ -16,6 +16,7 @@ use super::grammar::scan::Lexis;
 use super::refusal::Parsed;
 pub use super::xpath::{List, Step, TextRange};
 pub use origins::Origins;
+pub(crate) use parse::{CAPITAL_LETTERS, SMALL_LETTERS};
 pub(crate) use results::deciding_parts;
 pub use results::undeliverable_part;
 pub use syntax::{

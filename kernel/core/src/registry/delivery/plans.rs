@@ -7,7 +7,7 @@ use crate::engine::plans::template::Deliver;
 use crate::engine::programs::{Bounds, RunError, Session};
 use crate::language::choice::{Language, begins_as_xquery};
 use crate::language::compile::{CompiledQuery, Evaluated, compile_gate, compile_query};
-use crate::language::gates::condition_of;
+use crate::language::gates::gate_of;
 use crate::language::paths::Path;
 use crate::language::query::ast::Step;
 use crate::language::query::compile;
@@ -415,9 +415,13 @@ impl Plans {
             return Err(Refused);
         }
         let is_condition = deliver.is_condition();
-        let condition = condition_of(&program, is_condition);
-        let gate = compile_gate(&condition, is_condition);
-        Ok(self.add_compiled(&gate, Way::Program(program, deliver)))
+        let gate = gate_of(&program, is_condition);
+        let gate = compile_gate(&gate, is_condition);
+        let way = match gate.is_exact() {
+            true => Way::Filter(deliver),
+            false => Way::Program(program, deliver),
+        };
+        Ok(self.add_compiled(&gate, way))
     }
 
     fn add_xpath(

@@ -11,7 +11,7 @@ use crate::engine::plans::template::Deliver;
 use crate::language::choice::Language;
 use crate::language::compile::{alternatives_of_conjunction, compile_gate, compile_query};
 use crate::language::edits::EditStep;
-use crate::language::gates::condition_of;
+use crate::language::gates::gate_of;
 use crate::language::paths::Path;
 use crate::language::paths::before_steps::Effect;
 use crate::language::xquery::undeliverable_part;
@@ -274,15 +274,15 @@ pub(super) fn gate_before(
 ) -> Result<BTreeSet<Path>, Refused> {
     let Asked { text, language, deliver } = asked;
     let is_condition = deliver.is_condition();
-    let condition;
+    let gate;
     let query = SubscriptionQuery::read(text, language, scope, deliver)?;
     let compiled = match &query {
         SubscriptionQuery::XQuery(program) => {
             if undeliverable_part(program, deliver.delivered()).is_some() {
                 return Err(Refused);
             }
-            condition = condition_of(program, is_condition);
-            compile_gate(&condition, is_condition)
+            gate = gate_of(program, is_condition);
+            compile_gate(&gate, is_condition)
         }
         SubscriptionQuery::XPath(tree) => compile_query(tree).map_err(|_| Refused)?,
     };

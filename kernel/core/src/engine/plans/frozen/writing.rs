@@ -2,12 +2,13 @@
 
 use super::{PARTS, Part, WAYS, templates};
 use crate::engine::ask::Ask;
-use crate::engine::plans::probe::{PredicateId, TextId, key_of, number_key, values_of};
+use crate::engine::plans::probe::{PredicateId, TextId, key_of, number_key};
 use crate::engine::plans::reached::put_words;
 use crate::engine::plans::shared::{Operand, Row, SharedPlans};
 use crate::engine::plans::template::Leaf;
 use crate::engine::symbols::{FIRST_NAME, Symbol};
 use crate::language::numbers::untyped_number;
+use crate::language::values::each;
 use rustc_hash::FxHashMap;
 use xxhash_rust::xxh3::xxh3_64;
 
@@ -84,7 +85,7 @@ impl Parts {
         for ask in asks() {
             match ask {
                 Ask::Text(_, text) => texts.push(text),
-                Ask::OneOf(set) => texts.extend(values_of(set)),
+                Ask::OneOf(set) => texts.extend(each(set)),
                 _ => {}
             }
         }
@@ -114,7 +115,7 @@ impl Parts {
                 Ask::NumberOf(_, set) => (1, set),
                 _ => continue,
             };
-            for value in values_of(set) {
+            for value in each(set) {
                 let key = match kind {
                     0 => number(value).expect("it was put among the strings").into(),
                     _ => number_key(untyped_number(value)),

@@ -10,8 +10,9 @@ use crate::language::refusal::{Parsed, Reason, Refusal};
 const CODEPOINT: &str = "http://www.w3.org/2005/xpath-functions/collation/codepoint";
 const CASE_BLIND: &str =
     "http://www.w3.org/2005/xpath-functions/collation/html-ascii-case-insensitive";
-const CAPITAL_LETTERS: &str = "ABCDEFGHIJKLMNOPQRSTUVWXYZ";
-const SMALL_LETTERS: &str = "abcdefghijklmnopqrstuvwxyz";
+/// The letters that the case-blind collation reads as small ones, and these.
+pub(crate) const CAPITAL_LETTERS: &str = "ABCDEFGHIJKLMNOPQRSTUVWXYZ";
+pub(crate) const SMALL_LETTERS: &str = "abcdefghijklmnopqrstuvwxyz";
 
 impl Parser<'_> {
     /// Takes the collation from the arguments of a call. The case-blind one stays where the function knows it.

@@ -27,6 +27,7 @@ use crate::language::refusal::{Parsed, Reason, Refusal};
 use crate::language::values::{VALUE_BYTES_MAX, VALUES_MAX};
 use crate::language::xpath::analyse::needs_markup;
 use crate::language::xpath::{List, TextRange};
+pub(crate) use collations::{CAPITAL_LETTERS, SMALL_LETTERS};
 use declared::Declarations;
 use facts::{Facts, items, reads};
 use names::{Binding, Variable};
