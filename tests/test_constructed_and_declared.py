@@ -10,10 +10,16 @@ import random
 
 import pytest
 
-from customised_cases import GENEROUS, Opinion, by_broker, by_reference, by_saxon
-from generators.constructed_text import NAMESPACES, random_constructor, random_prolog
+from customised_cases import GENEROUS, Opinion, Skipped, by_broker, by_reference, by_saxon
+from generators.constructed_text import (
+    NAMESPACES,
+    random_constructor,
+    random_named,
+    random_prolog,
+)
 from oracles import saxon_missing_reason
 from pathcast.errors import QuerySyntaxError
+from pathcast.limits import Limits
 from pathcast.model import Subscription
 from pathcast.query import compile_subscription
 from pathcast.query.xquery import parse, text_of
@@ -51,6 +57,7 @@ CONSTRUCTED = (
     "let $e := element e {attribute n {count(//b)}} return ($e, $e[1])",
     "element r {element s {//b/@k}}",
     "element r {text {//b[1]}, //b[1]/@k}",
+    "let $e := <e>{1, (let $f := <f>{//c}</f> return ($f, $f)), //b[1]}</e> return ($e, $e)",
 )
 DECLARED = (
     "declare function local:short($b as element()) { element s {string($b/@k)} }; "
@@ -109,6 +116,76 @@ def test_random_functions_do_what_saxon_says(seed: int) -> None:
                 assert opinion == saxons, text
                 compared += 1
     assert compared > 40
+
+
+@needs_saxon
+@pytest.mark.parametrize("seed", range(3))
+def test_random_names_are_those_of_saxon(seed: int) -> None:
+    """The canonical text has the tree of the text, namespaces of names included."""
+    draw = random.Random(f"named {seed}")
+    built = failed = 0
+    for _ in range(60):
+        text = f"for $m in $msg/m return {random_named(draw)}"
+        written = text_of(parse(text, NAMESPACES))
+        assert text_of(parse(written)) == written, text
+        for opinion, message in zip(answers(text), MESSAGES, strict=True):
+            saxons = by_saxon(text, message, NAMESPACES)
+            if isinstance(saxons, Skipped):
+                continue
+            # A constructor with several errors may name any of them.
+            if isinstance(opinion, str) and isinstance(saxons, str):
+                failed += 1
+            else:
+                assert opinion == saxons, text
+                built += 1
+    assert built > 60
+    assert failed > 20
+
+
+@needs_saxon
+@pytest.mark.parametrize(
+    ("text", "code"),
+    [
+        ("for $a in /a return element {$a/@none} {}", "XQDY0074"),
+        ("for $a in /a return element {count($a)} {}", "XQDY0074"),
+        ("for $a in /a return element {concat(name($a), ' b')} {}", "XQDY0074"),
+        ("for $a in /a return element {concat('q:', name($a))} {}", "XQDY0074"),
+        ("for $a in /a return element {concat('xmlns:', name($a))} {}", "XQDY0096"),
+        ("for $a in /a return element r {attribute {concat('xml', 'ns')} {$a}}", "XQDY0044"),
+        ("for $a in /a return element r {attribute {concat('xmlns:', name($a))} {}}", "XQDY0044"),
+        ("for $a in /a return element r {attribute {name($a)} {}, attribute a {}}", "XQDY0025"),
+        ("for $a in /a return element r {attribute {name($a)} {}, $a/@a}", "XQDY0025"),
+    ],
+)
+def test_a_name_that_is_none_is_a_verdict(text: str, code: str) -> None:
+    message = b"<a a='1'/>"
+    registry = Registry(limits=GENEROUS)
+    registry.add([Subscription("s", "u", text)])
+    assert by_broker(registry, [message]) == [{"s": code}]
+    assert by_reference(text, message, {}) == code
+    saxons = by_saxon(text, message, {})
+    # What is no string at all is an error of types there.
+    assert saxons in (code, Skipped("one-item"))
+
+
+def test_a_name_in_the_frame_does_not_decide_on_delivery() -> None:
+    found = answers("element {//c/@k} {//b[@k = 'x'], //c/b}")
+    assert found[1] is None
+    assert found[2] == "XQDY0074"
+    assert found[0] == (b'<y><b k="x">1</b></y>',)
+
+
+def test_a_long_name_counts_as_result_and_as_steps() -> None:
+    text = "for $a in //a return element {$a/@k} {}"
+    message = b"<m>" + b"<a k='%s'/>" % (b"n" * 4000) * 20 + b"</m>"
+    for limits, code in (
+        (Limits(result_bytes_max=70_000, result_ratio_max=1000), "limit.result_bytes"),
+        (Limits(evaluation_steps_max=1000), "limit.evaluation_steps"),
+    ):
+        registry = Registry(limits=limits)
+        registry.add([Subscription("s", "u", text)])
+        verdicts = registry.deliver([message]).verdicts.to_pylist()
+        assert [each["code"] for each in verdicts] == [code]
 
 
 def test_the_canonical_text_has_neither() -> None:

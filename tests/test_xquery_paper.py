@@ -11,7 +11,7 @@ import pytest
 
 from generators import VOCABULARIES, FlwrWidth, random_flwr
 from pathcast.query.normal import Operator
-from pathcast.query.syntax import ElementConstructor, NameTest
+from pathcast.query.syntax import ConstructedName, ElementConstructor, NameTest
 from pathcast.query.xquery import PaperStep, Target, paper_form, parse
 from pathcast.query.xquery.paper import PaperCondition, PaperQuery, PaperReturn
 
@@ -122,9 +122,9 @@ def test_query_1() -> None:
         PaperReturn(steps("//figure"), Target.ELEMENT, None),
     )
     assert isinstance(found.template, ElementConstructor)
-    assert found.template.name.local == "section"
+    assert found.template.name == ConstructedName("", "", "section")
     assert found.outer is not None
-    assert found.outer.name.local == "sections"
+    assert found.outer.name == ConstructedName("", "", "sections")
     assert found.variable == "s"
 
 

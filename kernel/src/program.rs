@@ -6,8 +6,8 @@ use pathcast_core::language::functions;
 use pathcast_core::language::refusal::{Reason, Refusal};
 use pathcast_core::language::xpath::{List, TextRange};
 use pathcast_core::language::xquery::{
-    Clause, Delivered, Expr, ExprId, ItemTest, Name, NodeTest, Number, Occurrence, Origins, Part,
-    Program, Start, Step,
+    Clause, ComputedName, Delivered, Expr, ExprId, ItemTest, Name, NodeTest, Number, Occurrence,
+    Origins, Part, Program, Start, Step,
 };
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
@@ -294,20 +294,34 @@ impl<'py> Writer<'_, 'py> {
         self.tuple_of([self.text(name.prefix), self.text(name.uri), self.text(name.local)])
     }
 
+    /// A name of an element or attribute; a computed one is an expression and the namespaces that are known there.
+    fn constructed(&self, name: Name, computed: Option<ComputedName>) -> PyResult<Field<'py>> {
+        match computed {
+            None => self.name(name),
+            Some(ComputedName { expr, scope }) => {
+                self.tuple_of([self.id(expr)?, self.declarations(scope)?])
+            }
+        }
+    }
+
+    fn declarations(&self, list: List) -> PyResult<Field<'py>> {
+        self.tuple(self.program.declarations(list).iter().map(|declared| {
+            PyTuple::new(self.py, [self.text(declared.prefix), self.text(declared.uri)])
+        }))
+    }
+
     fn element(&self, number: u32) -> PyResult<Bound<'py, PyTuple>> {
         let element = self.program.element(number);
         let attributes = self.program.attributes(element.attributes);
         let attributes = element.attributes.range().zip(attributes).map(|(at, attribute)| {
-            let fields = [self.name(attribute.name)?, self.parts(attribute.parts)?];
+            let name = self.constructed(attribute.name, attribute.computed)?;
+            let fields = [name, self.parts(attribute.parts)?];
             self.node("Attribute", fields, self.origins.attribute(at))
         });
-        let declared = self.program.declarations(element.namespaces).iter().map(|declared| {
-            PyTuple::new(self.py, [self.text(declared.prefix), self.text(declared.uri)])
-        });
         let fields = [
-            self.name(element.name)?,
+            self.constructed(element.name, element.computed)?,
             self.tuple(attributes)?,
-            self.tuple(declared)?,
+            self.declarations(element.namespaces)?,
             self.parts(element.content)?,
         ];
         self.node("Element", fields, self.origins.element(number))

@@ -26,6 +26,15 @@ _VALUES: Final = (
     *("//b", "count(//b)", "//c/@k", "'x', 1", "(//b, //c)[2]", "//c ! (@k, 1)", "''"),
     *("for $i in //b return string($i)", "if (//c) then //b else 1", "//c/text()", "1 to 3"),
 )
+_ELEMENT_NAMES: Final = (
+    *("concat('p:', name(//b[1]))", "(//c/@k)[1]", "if (//c) then ' a ' else 'p:x'", "name(/*)"),
+    *("upper-case('é')", "concat('xml', ':a')", "string(//b[1]/@k)", "local-name((//c, //b)[1])"),
+)
+_ATTRIBUTE_NAMES: Final = (
+    *("concat('p:', name(//b[1]))", "concat('xml', ':id')", "name(/*)", "lower-case('N')"),
+    *("local-name((//c, //b)[1])", "if (//c) then 'k' else 'p:m'", "string(//c[1]/@k)"),
+)
+_CONTENTS: Final = ("//b", "text {//b}", "'x', 1", "<e/>", "(//c, 'z')", "//c ! name()", "//b/@k")
 _TYPES: Final = ("", " as item()*", " as xs:string?", " as xs:string*", " as xs:integer?")
 _BODIES: Final = (
     *("$x || count($y)", "count(($x, $y))", "($x, $y)", "if ($x = $y) then 'same' else 'other'"),
@@ -64,6 +73,30 @@ def random_constructor(random: Random, depth: int = 2) -> tuple[str, str]:
         f"<{name}{written}>{''.join(tags)}</{name}>",
         f"element {shown}{blank} {{{blank}{content}}}",
     )
+
+
+def random_named(random: Random, depth: int = 2) -> str:
+    """One constructor, names of which may be expressions that give names or none."""
+    items = [
+        f"attribute {{{random.choice(_ATTRIBUTE_NAMES)}}} {{{random.choice(_VALUES)}}}"
+        for _ in range(random.choice((0, 1, 1, 2)))
+    ]
+    if random.randrange(3) == 0:
+        items.append(f"attribute {random.choice(('n', 'p:m', 'k'))} {{{random.choice(_VALUES)}}}")
+    for _ in range(random.randrange(3)):
+        is_inner = depth > 0 and random.randrange(2)
+        items.append(random_named(random, depth - 1) if is_inner else random.choice(_CONTENTS))
+    content = ", ".join(items)
+    match random.randrange(5):
+        case 0:
+            return f"<p:r xmlns:p='urn:q' xmlns='urn:d'>{{{random_named(random, 0)}, //b}}</p:r>"
+        case 1:
+            return f"element {random.choice(_NAMES)} {{{content}}}"
+        case 2:
+            return (
+                f"(let $e := element {{{random.choice(_ELEMENT_NAMES)}}} {{{content}}} return $e)"
+            )
+    return f"element {{{random.choice(_ELEMENT_NAMES)}}} {{{content}}}"
 
 
 def random_prolog(random: Random, path: str) -> str:

@@ -206,6 +206,12 @@ SENTENCES: Final[Mapping[str, Mapping[str, str]]] = {
         "XQTY0024": (
             "XQTY0024: in the constructor of {name}, an attribute comes after other content"
         ),
+        "XQDY0044": "XQDY0044: an attribute of {name} has the computed name xmlns or xmlns:...",
+        "XQDY0074": (
+            "XQDY0074: a computed name in the constructor of {name} is no name, or its prefix is "
+            "not bound"
+        ),
+        "XQDY0096": "XQDY0096: a computed name in the constructor of {name} has the prefix xmlns",
         "XQDY0025": "XQDY0025: the constructor of {name} makes two attributes of the same name",
     },
     "DtdRefusedError": {

@@ -451,6 +451,20 @@ class ConstructedName:
 
 
 @dataclass(frozen=True, slots=True)
+class ComputedName:
+    """A name of something that is constructed, as the value of an expression.
+
+    Attributes:
+        expr: The expression.
+        namespaces: What each prefix is statically bound to, as (prefix, URI), in order; prefix ""
+            is the default element namespace.
+    """
+
+    expr: Expr
+    namespaces: tuple[tuple[str, str], ...]
+
+
+@dataclass(frozen=True, slots=True)
 class Text:
     """Characters of a constructor; never empty."""
 
@@ -479,14 +493,14 @@ class AttributeConstructor:
         parts: Text and enclosed expressions, none for the empty string.
     """
 
-    name: ConstructedName
+    name: ConstructedName | ComputedName
     parts: tuple[Text | Enclosed, ...]
     offset: int = field(default=0, compare=False, repr=False)
 
 
 @dataclass(frozen=True, slots=True)
 class ElementConstructor:
-    """A direct element constructor.
+    """An element constructor; one without a computed name is as a direct one.
 
     Attributes:
         name: Its name.
@@ -496,7 +510,7 @@ class ElementConstructor:
         content: Text, constructors and enclosed expressions. `{<b/>}` stays an `Enclosed`.
     """
 
-    name: ConstructedName
+    name: ConstructedName | ComputedName
     attributes: tuple[AttributeConstructor, ...]
     namespaces: tuple[tuple[str, str], ...]
     content: tuple[Content, ...]

@@ -50,7 +50,7 @@ pub enum Verdict {
     },
     /// The results of the subscriptions whose ids come before have taken what all may have together.
     MessageFull,
-    /// Its constructor makes no element: `XQTY0024`, `XQDY0025`.
+    /// Its constructor makes no element: the code of the W3C.
     Construction(&'static str),
     /// Its text is not what the snapshot that has it says of it.
     Damaged,

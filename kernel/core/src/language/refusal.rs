@@ -250,8 +250,6 @@ reasons! {
     Construct = "query.unsupported",
     /// The word before a name and a brace, or before a brace.
     ComputedConstructor = "query.unsupported",
-    /// The word before a name that is no literal.
-    ComputedName = "query.unsupported",
     /// The word before a brace.
     Block = "query.unsupported",
     /// The word.

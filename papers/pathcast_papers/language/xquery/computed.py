@@ -1,8 +1,9 @@
-"""Computed constructors of elements with constant names, which are what tags say too.
+"""Computed constructors of elements.
 
+With constant names they are what tags say too:
 `element a {attribute b {e}, text {f}, g}` is `<a b="{e}">{...}{g}</a>`: attributes come first, and
 each text is a part of the content of its own. Elsewhere there are no computed attributes and texts:
-no item is one.
+no item is one. A name that is no constant stays an expression.
 
 Source: XQuery 3.1, section 3.9.3.
 """
@@ -14,13 +15,14 @@ from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import Final
 
-from pathcast_papers.language.names import NCNAME
+from pathcast_papers.language.names import NCNAME, XML_NAMESPACE
 from pathcast_papers.language.patterns import LazyPattern
 from pathcast_papers.language.xquery.constructors import Constructors
 from pathcast_papers.language.xquery.scanner import Kind
 from pathcast_papers.language.xquery.syntax import (
     Attribute,
     Call,
+    ComputedName,
     Content,
     Element,
     Enclosed,
@@ -30,6 +32,7 @@ from pathcast_papers.language.xquery.syntax import (
     Let,
     Literal,
     LiteralKind,
+    Name,
     Sequence,
     Variable,
 )
@@ -83,8 +86,12 @@ class Computed(Constructors):
         self.enter(offset)
         self.advance()
         place = self.start
-        written = self._constant_name(word, offset)
-        name = self.constructed_name(written, place, is_attribute=False)
+        written = self._name(offset)
+        name = (
+            self.constructed_name(written, place, is_attribute=False)
+            if isinstance(written, str)
+            else written
+        )
         content = _Content()
         self.expect("{", "after the name")
         if not self.take("}"):
@@ -95,23 +102,31 @@ class Computed(Constructors):
         self.leave()
         return Element(name, tuple(content.attributes), (), tuple(content.parts), offset)
 
-    def _constant_name(self, word: str, offset: int) -> str:
-        """The name after the word, as it is or in braces as a string."""
+    def _name(self, offset: int) -> str | ComputedName:
+        """The name after the word, as it is or in braces as a string or another expression."""
         if self.take("{"):
-            written = self.value
+            written, place = self.value, self.start
             if self.kind is Kind.STRING and self._is_name(written):
                 self.advance()
                 if self.take("}"):
                     return written
-            construct = f"a computed name of an {word}"
-            raise self.unsupported(
-                construct, offset, "write the name, and one constructor for each name"
-            )
+                self.move(place)
+            self.enter(offset)
+            expr = self.sequence()
+            self.leave()
+            self.expect("}", "or an operator")
+            return ComputedName(expr, self._known_namespaces(offset))
         written = self.value
         if not self._is_name(written):
             raise self.unexpected("the name of an element")
         self.advance()
         return written
+
+    def _known_namespaces(self, offset: int) -> tuple[tuple[str, str], ...]:
+        """What every prefix is bound to here."""
+        known = [(prefix, uri) for prefix, uri in self.namespaces.items() if prefix != "xml"]
+        bound = [(prefix, self.bindable(prefix, uri, offset)) for prefix, uri in known]
+        return (*sorted(bound), ("xml", XML_NAMESPACE))
 
     def _is_name(self, written: str) -> bool:
         found = _QNAME.match(written, 0)
@@ -153,16 +168,24 @@ class Computed(Constructors):
         offset = self.start
         self.count(offset)
         self.advance()
-        written = self._constant_name("attribute", offset)
-        if written == "xmlns" or written.startswith("xmlns:"):
-            raise self.error("XQST0070", offset, "the prefix xmlns is reserved")
-        name = self.constructed_name(written, offset, is_attribute=True)
-        if any((name.uri, name.local) == (it.name.uri, it.name.local) for it in content.attributes):
-            raise self.error("XQST0040", offset, f"attribute {written} is there twice")
+        written = self._name(offset)
+        name = (
+            self._attribute_name(written, content, offset) if isinstance(written, str) else written
+        )
         place = self.start
         value = self._braced_value()
         parts = () if value is None else (Enclosed(value, place),)
         content.attributes.append(Attribute(name, parts, offset))
+
+    def _attribute_name(self, written: str, content: _Content, offset: int) -> Name:
+        """A constant name of an attribute, which those before do not have."""
+        if written == "xmlns" or written.startswith("xmlns:"):
+            raise self.error("XQST0070", offset, "the prefix xmlns is reserved")
+        name = self.constructed_name(written, offset, is_attribute=True)
+        known = [each.name for each in content.attributes]
+        if (name.uri, name.local) in [(it.uri, it.local) for it in known if isinstance(it, Name)]:
+            raise self.error("XQST0040", offset, f"attribute {written} is there twice")
+        return name
 
     def _text(self, content: _Content) -> None:
         """`text {e}`: a text of the values, with blanks between them; none of no value."""

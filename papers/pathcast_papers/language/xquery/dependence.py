@@ -29,6 +29,7 @@ from pathcast_papers.language.xquery.syntax import (
     Cast,
     Castable,
     Comparison,
+    ComputedName,
     Context,
     ContextItem,
     Element,
@@ -188,6 +189,9 @@ class Dependences:
 
     def _of_element(self, element: Element) -> Dependence:
         found = NOTHING
+        for name in (element.name, *(attribute.name for attribute in element.attributes)):
+            if isinstance(name, ComputedName):
+                found |= self.of(name.expr)
         parts = [part for attribute in element.attributes for part in attribute.parts]
         for part in (*parts, *element.content):
             match part:

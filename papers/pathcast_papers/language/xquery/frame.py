@@ -14,7 +14,15 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from pathcast_papers.language.xquery.dependence import Dependences
-from pathcast_papers.language.xquery.syntax import Element, Enclosed, Expr, Program, Sequence, Text
+from pathcast_papers.language.xquery.syntax import (
+    ComputedName,
+    Element,
+    Enclosed,
+    Expr,
+    Program,
+    Sequence,
+    Text,
+)
 
 
 def content_expressions(program: Program) -> tuple[Expr, ...]:
@@ -40,6 +48,23 @@ def contents_of(part: Expr, dependences: Dependences) -> tuple[Expr, ...]:
             case _ if not is_constant(expr, dependences):
                 found.append(expr)
     return tuple(found)
+
+
+def has_computed_names(body: Expr) -> bool:
+    """Whether a constructor of the frame has a name that an expression gives."""
+    waiting: list[object] = [body]
+    while waiting:
+        match waiting.pop():
+            case Sequence(items=items):
+                waiting.extend(items)
+            case Enclosed(expr=expr):
+                waiting.append(expr)
+            case Element(name=name, attributes=attributes, content=content):
+                names = (name, *(attribute.name for attribute in attributes))
+                if any(isinstance(each, ComputedName) for each in names):
+                    return True
+                waiting.extend(content)
+    return False
 
 
 def parts(program: Program, dependences: Dependences) -> Iterator[Expr]:

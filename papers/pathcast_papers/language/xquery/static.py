@@ -37,6 +37,7 @@ from pathcast_papers.language.xquery.syntax import (
     Cast,
     Castable,
     Comparison,
+    ComputedName,
     Context,
     ContextItem,
     Element,
@@ -335,7 +336,11 @@ class _Checker:
         return Items.BOOLEANS if expr.function in BOOLEAN_FUNCTIONS else Items.OTHER_ATOMS
 
     def element(self, expr: Element) -> Items:
+        if isinstance(expr.name, ComputedName):
+            self.value(expr.name.expr)
         for attribute in expr.attributes:
+            if isinstance(attribute.name, ComputedName):
+                self.value(attribute.name.expr)
             for part in attribute.parts:
                 if isinstance(part, Enclosed):
                     self.value(part.expr)

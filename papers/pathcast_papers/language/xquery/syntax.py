@@ -496,6 +496,19 @@ class Enclosed:
 
 
 @dataclass(frozen=True, slots=True)
+class ComputedName:
+    """The name of something that is constructed, as the value of an expression.
+
+    Attributes:
+        expr: The expression.
+        namespaces: What each prefix is statically bound to, "" for the default element namespace.
+    """
+
+    expr: Expr
+    namespaces: tuple[tuple[str, str], ...]
+
+
+@dataclass(frozen=True, slots=True)
 class Attribute:
     """An attribute of a constructor.
 
@@ -504,7 +517,7 @@ class Attribute:
         parts: Text and enclosed expressions, none for the empty string.
     """
 
-    name: Name
+    name: Name | ComputedName
     parts: tuple[Text | Enclosed, ...]
     offset: int = field(default=0, compare=False, repr=False)
 
@@ -521,7 +534,7 @@ class Element:
         content: Text, constructors and enclosed expressions. `{<b/>}` stays an `Enclosed`.
     """
 
-    name: Name
+    name: Name | ComputedName
     attributes: tuple[Attribute, ...]
     namespaces: tuple[tuple[str, str], ...]
     content: tuple[Content, ...]

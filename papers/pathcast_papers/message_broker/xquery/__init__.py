@@ -37,8 +37,10 @@ element that it is put into; and an attribute whose prefix means something else 
 it is copied to gets one there that has its namespace, or its own with `_1` after it (XQuery leaves
 the choice open).
 
-Attributes after content (XQTY0024) and attributes that are there twice (XQDY0025) have no value to
-fall back on and are verdicts.
+Attributes after content (XQTY0024), attributes that are there twice (XQDY0025) and computed names
+that are none (XQDY0074, XQDY0044, XQDY0096) have no value to fall back on and are
+verdicts. A computed name does not decide on delivery: those of the frame are looked at only for a
+result.
 """
 
 from __future__ import annotations

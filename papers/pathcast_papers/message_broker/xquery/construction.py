@@ -19,17 +19,30 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from itertools import count
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from pathcast_papers.evaluation.xpath import Node, NodeKind
-from pathcast_papers.language.names import XML_NAMESPACE
+from pathcast_papers.language.names import NCNAME, XML_NAMESPACE
+from pathcast_papers.language.patterns import LazyPattern
 from pathcast_papers.language.values import normalize_space
-from pathcast_papers.language.xquery.syntax import Attribute, Element, Enclosed, Name, Text
+from pathcast_papers.language.xquery.syntax import (
+    Attribute,
+    ComputedName,
+    Element,
+    Enclosed,
+    Name,
+    Text,
+)
 from pathcast_papers.message_broker.xquery.context import DynamicContext
-from pathcast_papers.message_broker.xquery.items import Atomic, ConstructedElement, Item
+from pathcast_papers.message_broker.xquery.items import Atomic, ConstructedElement, Item, Kind
 
 if TYPE_CHECKING:
     from pathcast_papers.message_broker.xquery.evaluator import Evaluator
+
+
+_QNAME: Final = LazyPattern(f"(?:{NCNAME}:)?{NCNAME}")
+_ANY_ELEMENT: Final = Name("", "", "an element")
+"""The name of an element that has none in what is said of it."""
 
 
 class ConstructionFault(Exception):
@@ -71,15 +84,23 @@ def construct(
         ConstructionFault: An attribute comes after other content, or twice.
     """
     evaluator.budget.charge(1)
+    name = element.name
+    if isinstance(name, ComputedName):
+        name = _computed_name(evaluator, name, context, _ANY_ELEMENT, is_attribute=False)
     declared = dict(context.namespaces)
     for prefix, uri in element.namespaces:
         declared[prefix] = uri
     declared = {prefix: uri for prefix, uri in declared.items() if uri}
     context = context.inside(declared)
     own = {**declared, "": ""} if ("", "") in element.namespaces else declared
-    content = _Content(evaluator, element.name, own)
+    content = _Content(evaluator, name, own)
     for attribute in element.attributes:
-        content.add_attribute(attribute.name, _attribute_value(evaluator, attribute, context))
+        named = attribute.name
+        if isinstance(named, ComputedName):
+            named = _computed_name(evaluator, named, context, name, is_attribute=True)
+        value = _attribute_value(evaluator, attribute, context)
+        is_id = (named.uri, named.local) == (XML_NAMESPACE, "id")
+        content.add_attribute(named, normalize_space(value) if is_id else value)
     evaluate = evaluator.frame if is_frame else evaluator.value
     for part in element.content:
         match part:
@@ -101,9 +122,38 @@ def _attribute_value(evaluator: Evaluator, attribute: Attribute, context: Dynami
             values = evaluator.atomised(evaluator.value(part.expr, context))
             texts.append(" ".join(str(value) for value in values))
         evaluator.budget.charge_text(len(texts[-1]))
-    value = "".join(texts)
-    is_id = (attribute.name.uri, attribute.name.local) == (XML_NAMESPACE, "id")
-    return normalize_space(value) if is_id else value
+    return "".join(texts)
+
+
+def _computed_name(
+    evaluator: Evaluator,
+    name: ComputedName,
+    context: DynamicContext,
+    element: Name,
+    *,
+    is_attribute: bool,
+) -> Name:
+    """The name that an expression gives in a constructor of an element.
+
+    Raises:
+        ConstructionFault: It is none, its prefix is not bound, or it would declare a namespace.
+    """
+    value = evaluator.first(name.expr, context)
+    if value is None or value.kind not in (Kind.STRING, Kind.UNTYPED):
+        raise ConstructionFault("XQDY0074", element)
+    written = str(value).strip(" \t\r\n")
+    evaluator.budget.charge_text(len(written))
+    if _QNAME.fullmatch(written) is None:
+        raise ConstructionFault("XQDY0074", element)
+    prefix, _, local = written.rpartition(":")
+    if is_attribute and "xmlns" in (prefix, written):
+        raise ConstructionFault("XQDY0044", element)
+    if prefix == "xmlns":
+        raise ConstructionFault("XQDY0096", element)
+    known = dict(name.namespaces)
+    if prefix and prefix not in known:
+        raise ConstructionFault("XQDY0074", element)
+    return Name(prefix, "" if is_attribute and not prefix else known.get(prefix, ""), local)
 
 
 class _Content:
@@ -117,7 +167,7 @@ class _Content:
         self._attributes: dict[tuple[str, str], tuple[Name, str]] = {}
         self._nodes: list[str | Node | ConstructedElement] = []
         self._texts: list[str] = []
-        if name.uri:
+        if name.uri and name.prefix != "xml":
             self._namespaces = {**declared, name.prefix: name.uri}
 
     def add_all(self, items: Iterable[Item]) -> None:

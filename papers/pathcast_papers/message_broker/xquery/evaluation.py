@@ -21,6 +21,7 @@ from pathcast.model import DeliveredNode
 from pathcast_papers.evaluation.xpath import Document, OverBudgetError
 from pathcast_papers.evaluation.xpath.document import Node
 from pathcast_papers.language.xquery import Program
+from pathcast_papers.language.xquery.frame import has_computed_names
 from pathcast_papers.message_broker.xquery.budget import Budget
 from pathcast_papers.message_broker.xquery.construction import ConstructionFault
 from pathcast_papers.message_broker.xquery.context import DynamicContext
@@ -96,6 +97,9 @@ def given(
     """
     evaluator = Evaluator(document, budget or Budget(limits.evaluation_steps_max))
     try:
+        # A name is of no use, and no mistake, where no result is asked for.
+        if has_computed_names(program.body) and not evaluator.gives_item(program):
+            return None
         items = evaluator.frame(program.body, DynamicContext())
     except (ConstructionFault, OverBudgetError, RecursionError) as error:
         raise verdict(error, limits, subscription_id) from None

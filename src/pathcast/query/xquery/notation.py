@@ -16,6 +16,7 @@ Example:
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from types import MappingProxyType
 from typing import Final
 
@@ -30,6 +31,7 @@ from pathcast.query.syntax import (
     BinaryOperator,
     Cast,
     Castable,
+    ComputedName,
     ConstructedName,
     ContextItem,
     ElementConstructor,
@@ -43,6 +45,7 @@ from pathcast.query.syntax import (
     InstanceOf,
     Intersection,
     KindTest,
+    Let,
     Literal,
     LocationPath,
     NameTest,
@@ -82,8 +85,10 @@ _OPERATOR_LEVELS: Final = MappingProxyType(
 
 _PREDECLARED: Final = (
     ("fn", FUNCTION_NAMESPACE),
+    ("local", "http://www.w3.org/2005/xquery-local-functions"),
     ("xml", XML_NAMESPACE),
     ("xs", SCHEMA_NAMESPACE),
+    ("xsi", "http://www.w3.org/2001/XMLSchema-instance"),
 )
 _IN_TEXT: Final = str.maketrans(
     {"&": "&amp;", "<": "&lt;", ">": "&gt;", "{": "{{", "}": "}}", "\r": "&#xD;"}
@@ -129,10 +134,10 @@ def _find_prefixes(expr: object, bound: dict[str, str], prolog: dict[str, str]) 
     """Finds the prefixes of constructed names that stand for something declared outside."""
     if isinstance(expr, ElementConstructor):
         bound = {**bound, **dict(expr.namespaces)}
-        names = [expr.name, *(each.name for each in expr.attributes if each.name.prefix)]
-        for name in names:
-            if bound.get(name.prefix, "") != name.uri:
-                prolog[name.prefix] = name.uri
+        for name in (expr.name, *(each.name for each in expr.attributes)):
+            for prefix, uri in _bindings(name, is_attribute=name is not expr.name):
+                if bound.get(prefix, "") != uri:
+                    prolog[prefix] = uri
     if isinstance(expr, tuple):
         for each in expr:
             _find_prefixes(each, bound, prolog)
@@ -350,10 +355,12 @@ class _Writer:
     # Constructors.
 
     def element(self, expr: ElementConstructor, names: dict[str, str]) -> str:
+        if _is_computed(expr):
+            return self.computed(expr, names)
         outer, declared = (self.default, self.schema), dict(expr.namespaces)
         self.default = declared.get("", self.default)
         self.schema = _schema_prefix(declared, self.schema)
-        tag = _name(expr.name)
+        tag = self.name(expr.name, names)
         text = f"<{tag}"
         for prefix, uri in expr.namespaces:
             text += f' xmlns{":" if prefix else ""}{prefix}="{uri.translate(_IN_VALUE)}"'
@@ -373,7 +380,32 @@ class _Writer:
             else f"{{{self.items(part.expr, names)}}}"
             for part in attribute.parts
         )
-        return f' {_name(attribute.name)}="{value}"'
+        return f' {self.name(attribute.name, names)}="{value}"'
+
+    def name(self, name: ConstructedName | ComputedName, names: dict[str, str]) -> str:
+        if isinstance(name, ComputedName):
+            return f"{{{self.items(name.expr, names)}}}"
+        return f"{name.prefix}:{name.local}" if name.prefix else name.local
+
+    def computed(self, expr: ElementConstructor, names: dict[str, str]) -> str:
+        """A constructor by its word; no tag has a computed name."""
+        items: list[str] = []
+        for attribute in expr.attributes:
+            values = [part.expr for part in attribute.parts if isinstance(part, Enclosed)]
+            value = "".join(self.items(each, names) for each in values)
+            items.append(f"attribute {self.name(attribute.name, names)} {{{value}}}")
+        for part in expr.content:
+            match part:
+                case Enclosed(expr=inner):
+                    text = _value_of_text(inner)
+                    items.append(
+                        self.expr(inner, names)
+                        if text is None
+                        else f"text {{{self.items(text, names)}}}"
+                    )
+                case ElementConstructor():
+                    items.append(self.element(part, names))
+        return f"element {self.name(expr.name, names)} {{{', '.join(items)}}}"
 
     def content(self, part: Text | ElementConstructor | Enclosed, names: dict[str, str]) -> str:
         match part:
@@ -388,15 +420,49 @@ class _Writer:
                 return f"{{{self.items(expr, names)}}}"
 
 
+def _is_computed(expr: ElementConstructor) -> bool:
+    """Whether no tag can say it: its name, that of an attribute or an element in it is computed."""
+    return (
+        isinstance(expr.name, ComputedName)
+        or any(isinstance(each.name, ComputedName) for each in expr.attributes)
+        or any(isinstance(part, ElementConstructor) and _is_computed(part) for part in expr.content)
+    )
+
+
+def _value_of_text(expr: Expr) -> Expr | None:
+    """The expression in the braces of `text {}`, if that is what an expression stands for."""
+    match expr:
+        case Flwor(
+            clauses=(Let(variable=name, value=value),),
+            where=None,
+            order=(),
+            body=If(
+                condition=FunctionCall(name="exists", arguments=(VariableReference(name=asked),)),
+                then=FunctionCall(
+                    name="string-join",
+                    arguments=(VariableReference(name=joined), Literal(value=" ")),
+                ),
+                otherwise=Sequence(items=()),
+            ),
+        ) if name == asked == joined:
+            return value
+    return None
+
+
+def _bindings(
+    name: ConstructedName | ComputedName, *, is_attribute: bool
+) -> Iterable[tuple[str, str]]:
+    """What prefixes have to mean for a name."""
+    if isinstance(name, ComputedName):
+        return [(prefix, uri) for prefix, uri in name.namespaces if prefix != "xml"]
+    return [] if is_attribute and not name.prefix else [(name.prefix, name.uri)]
+
+
 def _schema_prefix(declared: dict[str, str], around: str) -> str:
     """How the names of types begin where some prefixes are declared."""
     if "xs" not in declared:
         return around
     return "xs:" if declared["xs"] == SCHEMA_NAMESPACE else f"Q{{{SCHEMA_NAMESPACE}}}"
-
-
-def _name(name: ConstructedName) -> str:
-    return f"{name.prefix}:{name.local}" if name.prefix else name.local
 
 
 def _number(number: Number) -> str:

@@ -141,6 +141,13 @@ def _literal(value: str | float, kind: str, offset: int) -> syntax.Literal | syn
     return syntax.Number(value, syntax.NumberKind(kind), offset)
 
 
+def _name(name: _Node) -> ConstructedName | syntax.ComputedName:
+    if isinstance(name[0], str):
+        return ConstructedName(*name)
+    expr, namespaces = name
+    return syntax.ComputedName(_build(expr), namespaces)
+
+
 def _element(
     name: _Node,
     attributes: tuple[_Node, ...],
@@ -148,12 +155,13 @@ def _element(
     content: tuple[_Node, ...],
     offset: int,
 ) -> syntax.ElementConstructor:
-    named, given = ConstructedName(*name), _all(attributes)
-    return syntax.ElementConstructor(named, given, namespaces, _all(content), offset)
+    return syntax.ElementConstructor(
+        _name(name), _all(attributes), namespaces, _all(content), offset
+    )
 
 
 def _attribute(name: _Node, parts: tuple[_Node, ...], offset: int) -> syntax.AttributeConstructor:
-    return syntax.AttributeConstructor(ConstructedName(*name), _all(parts), offset)
+    return syntax.AttributeConstructor(_name(name), _all(parts), offset)
 
 
 _OPERATORS: Final = MappingProxyType(

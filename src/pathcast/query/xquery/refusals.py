@@ -385,9 +385,6 @@ SENTENCES: Final[Mapping[str, Sentence | Callable[[str, int, _Details], Sentence
             "Window": Sentence("a window clause"),
             "Construct": Sentence("{0}"),
             "ComputedConstructor": _computed_constructor,
-            "ComputedName": Sentence(
-                "a computed name of an {0}", "write the name, and one constructor for each name"
-            ),
             "Block": Sentence("{0} {{}}"),
             "FoundBeforeBrace": Sentence("found {0} before a brace"),
             "Clause": _clause,

@@ -22,6 +22,9 @@ use std::borrow::Cow;
 
 /// The plan of a program whose text is XQuery; none if it is not of the class.
 pub(crate) fn plan_of(program: &Program, deliver: Deliver) -> Option<PlanSpec> {
+    if program.has_computed_names() {
+        return None;
+    }
     let reader = Reader { program, deliver };
     match program.expr(program.body()) {
         Expr::Element(element) => {

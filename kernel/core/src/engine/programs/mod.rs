@@ -14,6 +14,7 @@ mod cast;
 mod compare;
 mod deep_equal;
 mod eval;
+mod names;
 mod nodes;
 mod numbers;
 mod order;
@@ -73,7 +74,7 @@ pub enum RunError {
     OverBudget,
     /// Its results are longer than they may be.
     TooLong,
-    /// A constructor that makes no element: `XQTY0024`, `XQDY0025`.
+    /// A constructor that makes no element: the code of the W3C.
     Construction(&'static str),
 }
 

@@ -52,6 +52,8 @@ pub(super) struct State {
     pub(crate) paths: PathState,
     pub(crate) ids: Ids,
     pub(crate) frames: Vec<Frame>,
+    /// Attributes of the elements under way that have computed names, by number, and their names as written.
+    pub(crate) named: Vec<(u32, Text)>,
     /// Attributes of the message copied into the elements under way.
     pub(crate) copied: Vec<u32>,
     /// Namespaces in scope: around everything, and one more for each element that declares any.
@@ -72,6 +74,7 @@ impl State {
         self.text.clear();
         self.events.clear();
         self.frames.clear();
+        self.named.clear();
         self.copied.clear();
         self.slots.clear();
         self.slots.resize(program.slots as usize, Slot::Run { start: 0, end: 0 });

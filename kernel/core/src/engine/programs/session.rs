@@ -90,6 +90,10 @@ impl<'s> Session<'s> {
     ) -> Result<bool, RunError> {
         let (bytes, ends) = (out.bytes.len(), out.ends.len());
         let answer = self.evaluate(program, bounds, out, |evaluator| {
+            // A name is of no use, and no mistake, where no result is asked for.
+            if program.has_computed_frame && !evaluator.frame_gives_item(program.body())? {
+                return Ok(false);
+            }
             evaluator.write(program.body(), true)?;
             Ok(evaluator.is_delivered)
         });

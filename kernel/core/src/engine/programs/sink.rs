@@ -6,7 +6,7 @@ use super::value::{Event, Text};
 use crate::engine::evaluate::document::Node;
 use crate::engine::evaluate::node_ref;
 use crate::language::xpath::TextRange;
-use crate::language::xquery::syntax::{Declaration, Name};
+use crate::language::xquery::syntax::{ComputedName, Declaration, Name};
 use crate::xml::serializer::{write_attribute_value, write_text};
 use hashbrown::HashSet;
 
@@ -15,12 +15,16 @@ use hashbrown::HashSet;
 pub(super) struct Frame {
     /// The constructor.
     pub(crate) element: u32,
+    /// Its name as written, if it is computed.
+    name: Text,
     /// Its start tag has not been ended.
     is_tag_open: bool,
     /// It has content, so that no attribute may come.
     pub(crate) has_content: bool,
     /// The item before, of the same enclosed expression, is an atomic value.
     pub(crate) is_after_atomic: bool,
+    /// Where its attributes with computed names begin.
+    pub(crate) named_start: u32,
     /// Where its copied attributes begin.
     pub(crate) copied_start: u32,
     /// It declares namespaces: a scope is its own.
@@ -34,38 +38,47 @@ impl Evaluator<'_, '_> {
         }
     }
 
-    pub(super) fn start_element(&mut self, number: u32) -> Run<()> {
+    /// Begins an element; its name is as written, where it is computed.
+    pub(super) fn start_element(&mut self, number: u32, name: Text) -> Run<()> {
         let is_recording = self.recording > 0;
         let has_scope = if is_recording {
+            self.note_name(name);
             self.state.events.push(Event::Start(number));
             false
         } else {
             self.end_tag()?;
             self.out.bytes.push(b'<');
-            self.write_name(self.program.element(number).name);
+            self.write_name_of(self.program.element(number).name, name)?;
             let before = self.state.scopes.len();
-            self.declare_namespaces(number)?;
+            self.declare_namespaces(number, name)?;
             self.state.scopes.len() > before
         };
         self.state.frames.push(Frame {
             element: number,
+            name,
             is_tag_open: !is_recording,
             has_content: false,
             is_after_atomic: false,
+            named_start: self.state.named.len() as u32,
             copied_start: self.state.copied.len() as u32,
             has_scope,
         });
         Ok(())
     }
 
-    pub(super) fn attribute(&mut self, at: u32, value: Text) -> Run<()> {
+    pub(super) fn attribute(&mut self, at: u32, name: Text, value: Text) -> Run<()> {
         if self.recording > 0 {
+            self.note_name(name);
             self.state.events.push(Event::Attribute(at, value));
             return Ok(());
         }
         self.limit.check_room(&self.out.bytes, value.len())?;
+        let attribute = self.program.attributes[at as usize];
+        if let Some(computed) = attribute.computed {
+            self.declare_name_of_attribute(computed, name)?;
+        }
         self.out.bytes.push(b' ');
-        self.write_name(self.program.attributes[at as usize].name);
+        self.write_name_of(attribute.name, name)?;
         self.out.bytes.extend_from_slice(b"=\"");
         let mut bytes = std::mem::take(&mut self.out.bytes);
         write_attribute_value(&mut bytes, self.bytes(value));
@@ -123,6 +136,7 @@ impl Evaluator<'_, '_> {
         let Some(frame) = self.state.frames.pop() else {
             return Ok(());
         };
+        self.state.named.truncate(frame.named_start as usize);
         self.state.copied.truncate(frame.copied_start as usize);
         if self.recording > 0 {
             self.state.events.push(Event::End);
@@ -135,7 +149,7 @@ impl Evaluator<'_, '_> {
             self.out.bytes.extend_from_slice(b"/>");
         } else {
             self.out.bytes.extend_from_slice(b"</");
-            self.write_name(self.program.element(frame.element).name);
+            self.write_name_of(self.program.element(frame.element).name, frame.name)?;
             self.out.bytes.push(b'>');
         }
         Ok(self.limit.check(&self.out.bytes)?)
@@ -169,6 +183,25 @@ impl Evaluator<'_, '_> {
         Ok(())
     }
 
+    fn note_name(&mut self, name: Text) {
+        if !name.is_empty() {
+            self.state.events.push(Event::Name(name));
+        }
+    }
+
+    /// Writes a constant name, or the computed one if there is one.
+    fn write_name_of(&mut self, constant: Name, computed: Text) -> Run<()> {
+        if computed.is_empty() {
+            self.write_name(constant);
+            return Ok(());
+        }
+        self.limit.check_room(&self.out.bytes, computed.len())?;
+        let mut bytes = std::mem::take(&mut self.out.bytes);
+        bytes.extend_from_slice(self.bytes(computed));
+        self.out.bytes = bytes;
+        Ok(())
+    }
+
     fn write_name(&mut self, name: Name) {
         if name.prefix.start < name.prefix.end {
             self.out.bytes.extend_from_slice(self.program.text(name.prefix).as_bytes());
@@ -178,7 +211,7 @@ impl Evaluator<'_, '_> {
     }
 
     /// Declares what a constructor declares, what those around it do, and what its names need.
-    fn declare_namespaces(&mut self, number: u32) -> Run<()> {
+    fn declare_namespaces(&mut self, number: u32, name: Text) -> Run<()> {
         let program = self.program;
         let element = program.element(number);
         let mut has_scope = false;
@@ -193,13 +226,32 @@ impl Evaluator<'_, '_> {
         if element.outer.is_some() && element.outer != around {
             self.declare_around(number, &mut has_scope)?;
         }
-        self.declare(element.name.prefix, element.name.uri, &mut has_scope);
+        let Name { prefix, uri, .. } = element.name;
+        let (prefix, uri) = match element.computed {
+            None => (prefix, uri),
+            Some(computed) => self.namespace_of(computed, name, false).unwrap_or_default(),
+        };
+        self.declare(prefix, uri, &mut has_scope);
         for attribute in program.attributes(element.attributes) {
             if attribute.name.prefix.start < attribute.name.prefix.end {
                 self.declare(attribute.name.prefix, attribute.name.uri, &mut has_scope);
             }
         }
         Ok(())
+    }
+
+    /// Declares what the prefix of a computed name of an attribute means.
+    fn declare_name_of_attribute(&mut self, computed: ComputedName, name: Text) -> Run<()> {
+        let (prefix, uri) = self.namespace_of(computed, name, true).unwrap_or_default();
+        if prefix.start == prefix.end {
+            return Ok(());
+        }
+        let mut has_scope = self.state.frames.last().is_some_and(|frame| frame.has_scope);
+        self.declare(prefix, uri, &mut has_scope);
+        if let Some(frame) = self.state.frames.last_mut() {
+            frame.has_scope = has_scope;
+        }
+        Ok(self.limit.check(&self.out.bytes)?)
     }
 
     /// Declares what the constructors around one declare, unless it is overridden or taken back.

@@ -109,6 +109,10 @@ pub(super) enum Slot {
 /// What builds an element.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Event {
+    /// So many events that come next build an element of its own, which is no content of the one around it.
+    Apart(u32),
+    /// The computed name of the element or attribute that comes next.
+    Name(Text),
     /// A constructor, by number.
     Start(u32),
     /// An attribute of the constructor, by number, and its value.

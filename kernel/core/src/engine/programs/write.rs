@@ -177,6 +177,10 @@ impl<'r, 'w> Evaluator<'r, 'w> {
 impl Evaluator<'_, '_> {
     /// Evaluates a constructor into events, for a variable or a count.
     pub(crate) fn build(&mut self, number: u32) -> Run<Item> {
+        let is_apart = self.recording > 0;
+        if is_apart {
+            self.state.events.push(Event::Apart(0));
+        }
         let start = self.state.events.len() as u32;
         // What goes into it has not come to a result yet, and may never.
         let items_put = self.items_put;
@@ -185,7 +189,11 @@ impl Evaluator<'_, '_> {
         self.recording -= 1;
         self.items_put = items_put;
         built?;
-        Ok(Item::Built { start, end: self.state.events.len() as u32 })
+        let end = self.state.events.len() as u32;
+        if is_apart {
+            self.state.events[start as usize - 1] = Event::Apart(end - start);
+        }
+        Ok(Item::Built { start, end })
     }
 
     /// Evaluates a constructor into what is under way.
@@ -193,7 +201,12 @@ impl Evaluator<'_, '_> {
         self.budget.charge(1)?;
         let program = self.program;
         let element = program.element(number);
-        self.start_element(number)?;
+        let mark = self.mark();
+        let name = match element.computed {
+            None => Text::EMPTY,
+            Some(computed) => self.computed_name(computed, false)?,
+        };
+        self.start_element(number, name)?;
         for at in element.attributes.start..element.attributes.end {
             self.attribute_of(at)?;
         }
@@ -212,25 +225,34 @@ impl Evaluator<'_, '_> {
                 }
             }
         }
-        self.end_element()
+        self.end_element()?;
+        if element.computed.is_some() {
+            self.release(mark);
+        }
+        Ok(())
     }
 
     /// Evaluates an attribute of the constructor under way.
     fn attribute_of(&mut self, at: u32) -> Run<()> {
         let program = self.program;
-        let parts = program.parts(program.attributes[at as usize].parts);
+        let attribute = &program.attributes[at as usize];
+        let parts = program.parts(attribute.parts);
         let mark = self.mark();
+        let name = self.name_of_attribute(at)?;
         let value = match *parts {
             [] => Text::EMPTY,
             [Part::Text(range)] => Text::of_program(range),
             _ => self.attribute_value(parts)?,
         };
-        let value = match program.is_id(&program.attributes[at as usize]) {
+        let value = match program.is_id(attribute) || self.bytes(name) == b"xml:id" {
             true => self.normalised(value)?,
             false => value,
         };
-        self.attribute(at, value)?;
-        self.release(mark);
+        self.attribute(at, name, value)?;
+        // The name is asked for until the element ends.
+        if name.is_empty() {
+            self.release(mark);
+        }
         Ok(())
     }
 
@@ -283,10 +305,8 @@ impl Evaluator<'_, '_> {
         let name = tree.attribute_name[attribute as usize];
         let (uri, local) = (names.uri(name), names.local(name));
         let program = self.program;
-        let own = program.attributes(program.element(frame.element).attributes);
-        let is_own = own.iter().any(|attribute| {
-            program.text(attribute.name.local) == local && program.text(attribute.name.uri) == uri
-        });
+        let own = program.element(frame.element).attributes;
+        let is_own = self.has_attribute(&frame, own, (uri, local))?;
         let copied = &self.state.copied[frame.copied_start as usize..];
         self.budget.charge((copied.len() / 16) as u64)?;
         let is_copied = copied.iter().any(|&other| tree.attribute_name[other as usize] == name);
@@ -300,14 +320,21 @@ impl Evaluator<'_, '_> {
     /// Events into what is under way.
     fn replay(&mut self, start: u32, end: u32) -> Run<()> {
         self.budget.charge(u64::from(end - start))?;
-        if self.recording > 0 {
-            self.state.events.extend_from_within(start as usize..end as usize);
-            return Ok(());
-        }
-        for index in start as usize..end as usize {
-            match self.state.events[index] {
-                Event::Start(number) => self.start_element(number)?,
-                Event::Attribute(at, value) => self.attribute(at, value)?,
+        let mut name = Text::EMPTY;
+        let mut index = start as usize;
+        while index < end as usize {
+            let event = self.state.events[index];
+            index += 1;
+            match event {
+                Event::Apart(count) => index += count as usize,
+                event if self.recording > 0 => self.state.events.push(event),
+                Event::Name(computed) => name = computed,
+                Event::Start(number) => {
+                    self.start_element(number, std::mem::replace(&mut name, Text::EMPTY))?;
+                }
+                Event::Attribute(at, value) => {
+                    self.attribute(at, std::mem::replace(&mut name, Text::EMPTY), value)?;
+                }
                 Event::CopiedAttribute(attribute) => self.copied_attribute(attribute)?,
                 Event::Text(text) => self.text(text)?,
                 Event::Node(node) => self.node(node)?,

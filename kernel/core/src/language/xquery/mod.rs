@@ -20,8 +20,8 @@ pub(crate) use parse::{CAPITAL_LETTERS, SMALL_LETTERS};
 pub(crate) use results::deciding_parts;
 pub use results::undeliverable_part;
 pub use syntax::{
-    Attribute, Axis, Clause, Declaration, Element, Expr, ExprId, ItemTest, Name, NodeTest, Number,
-    Occurrence, OrderKey, Part, Program, Start, ValueSet,
+    Attribute, Axis, Clause, ComputedName, Declaration, Element, Expr, ExprId, ItemTest, Name,
+    NodeTest, Number, Occurrence, OrderKey, Part, Program, Start, ValueSet,
 };
 
 /// What a result is, for the static rules that depend on it.

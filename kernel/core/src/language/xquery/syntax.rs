@@ -58,8 +58,10 @@ pub struct Program {
     /// The expressions of the frame that depend on the message, ascending.
     pub(crate) contents: Vec<ExprId>,
     pub(crate) needs_full_tree: bool,
-    /// A constructor can be given attributes of the message where none may come.
+    /// A constructor can be given attributes of the message where none may come, or a name that is none.
     pub(crate) may_fail: bool,
+    /// A constructor of the frame has a computed name.
+    pub(crate) has_computed_frame: bool,
 }
 
 /// An expression.
@@ -376,11 +378,22 @@ pub struct Name {
     pub local: TextRange,
 }
 
-/// A direct element constructor.
+/// A name that an expression gives.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ComputedName {
+    /// The expression.
+    pub expr: ExprId,
+    /// The namespaces that are statically known there, a run of [`Program::declarations`].
+    pub scope: List,
+}
+
+/// An element constructor.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Element {
-    /// Name.
+    /// Name; empty if it is computed.
     pub name: Name,
+    /// Where the name is computed.
+    pub computed: Option<ComputedName>,
     /// Run of [`Program::attributes`].
     pub attributes: List,
     /// Its own namespace declarations, a run of [`Program::declarations`].
@@ -403,8 +416,10 @@ pub struct Declaration {
 /// An attribute of a constructor.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Attribute {
-    /// Name.
+    /// Name; empty if it is computed.
     pub name: Name,
+    /// Where the name is computed.
+    pub computed: Option<ComputedName>,
     /// Value: run of [`Program::parts`], texts and enclosed expressions.
     pub parts: List,
 }
@@ -557,6 +572,12 @@ impl Program {
     /// Whether an expression of the frame depends on the message, so that it decides on delivery.
     pub(crate) fn is_content(&self, id: ExprId) -> bool {
         self.contents.binary_search(&id).is_ok()
+    }
+
+    /// Whether a constructor has a computed name.
+    pub(crate) fn has_computed_names(&self) -> bool {
+        self.elements.iter().any(|element| element.computed.is_some())
+            || self.attributes.iter().any(|attribute| attribute.computed.is_some())
     }
 
     /// Whether an attribute of a constructor is `xml:id`, whose value is normalised.

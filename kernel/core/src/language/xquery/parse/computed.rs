@@ -1,9 +1,12 @@
-//! Computed constructors (XQuery 3.1, 3.9.3): of elements with constant names, which are those that tags say too.
+//! Computed constructors of elements (XQuery 3.1, 3.9.3).
 //!
 //! `element a {attribute b {e}, text {f}, g}` is `<a b="{e}">{...}{g}</a>`: attributes come first, and each text is a
-//! part of the content of its own. Elsewhere there are no computed attributes and texts: no item is one.
+//! part of the content of its own. Elsewhere there are no computed attributes and texts: no item is one. A name that is
+//! no constant stays an expression, with the namespaces that are known at its place.
 
-use super::super::syntax::{Attribute, Clause, Element, Expr, ExprId, Name, Part};
+use super::super::syntax::{
+    Attribute, Clause, ComputedName, Declaration, Element, Expr, ExprId, Name, Part,
+};
 use super::constructors::{Parts, Written};
 use super::facts::items;
 use super::{Facts, Parser};
@@ -15,6 +18,12 @@ use crate::language::xpath::{List, TextRange};
 /// The words before a brace, or a name and a brace.
 const WORDS: [&str; 7] =
     ["element", "attribute", "text", "document", "comment", "processing-instruction", "namespace"];
+
+/// The name of a constructor.
+enum Naming<'t> {
+    Constant(Written<'t>),
+    Computed(ComputedName),
+}
 
 /// What the content of an element consists of, while it is read.
 #[derive(Default)]
@@ -58,13 +67,19 @@ impl<'t> Parser<'t> {
         self.enter(offset)?;
         self.scanner.skip(word.len());
         let place = self.scanner.place();
-        let written = self.constant_name(word, offset)?;
+        let naming = self.naming(offset)?;
         let number = self.program.elements.len() as u32;
         self.program.elements.push(Element::default());
         self.origins(|origins| origins.elements.push(offset as u32));
         let outer = self.constructor.replace(number);
-        let name = self.constructed_name(written, false, place)?;
         let mut facts = Facts { items: items::BUILT, depth: 1, ..Facts::default() };
+        let (name, computed) = match naming {
+            Naming::Constant(written) => (self.constructed_name(written, false, place)?, None),
+            Naming::Computed(computed) => {
+                facts = facts.around(self.facts(computed.expr));
+                (Name::default(), Some(computed))
+            }
+        };
         let content = self.computed_content(&mut facts)?;
         let start = self.program.attributes.len() as u32;
         self.program.attributes.extend_from_slice(&content.attributes);
@@ -74,36 +89,68 @@ impl<'t> Parser<'t> {
         self.constructor = outer;
         self.leave();
         self.program.elements[number as usize] =
-            Element { name, attributes, namespaces: List::default(), outer, content };
+            Element { name, computed, attributes, namespaces: List::default(), outer, content };
         Ok(self.push(Expr::Element(number), facts, offset))
     }
 
-    /// The name after the word of a constructor: as it is, or in braces as a string.
-    fn constant_name(&mut self, word: &'static str, offset: usize) -> Parsed<Written<'t>> {
-        if self.scanner.peek() == b'{' {
-            let computed = || Refusal::new(offset, Reason::ComputedName, vec![word.into()]);
-            self.scanner.skip(1);
-            let quote = self.scanner.place();
-            let Some(end) = matches!(self.scanner.byte(), b'"' | b'\'')
-                .then(|| self.scanner.string_end(quote))
-                .flatten()
-            else {
-                return Err(computed());
-            };
-            let name = self.scanner.slice(quote + 1, end - 1);
-            let Some(written) = Written::of(name) else { return Err(computed()) };
-            self.scanner.at = end;
+    /// The name after the word of a constructor: as it is, or in braces as a string or another expression.
+    fn naming(&mut self, offset: usize) -> Parsed<Naming<'t>> {
+        if self.scanner.peek() != b'{' {
+            let start = self.scanner.at;
+            self.scanner.at += qname_length(self.scanner.rest());
+            let written = Written::of(self.scanner.slice(start, self.scanner.at));
             self.scanner.settle();
-            if !self.scanner.take(b'}') {
-                return Err(computed());
-            }
-            return Ok(written);
+            let written =
+                written.ok_or_else(|| self.scanner.unexpected(Reason::ExpectedElementName, &[]))?;
+            return Ok(Naming::Constant(written));
         }
-        let start = self.scanner.at;
-        self.scanner.at += qname_length(self.scanner.rest());
-        let written = Written::of(self.scanner.slice(start, self.scanner.at));
+        self.scanner.skip(1);
+        let mark = self.scanner.at;
+        if let Some(written) = self.quoted_name() {
+            return Ok(Naming::Constant(written));
+        }
+        self.scanner.at = mark;
+        self.enter(offset)?;
+        let expr = self.sequence()?;
+        self.leave();
+        self.need_value(expr)?;
+        self.scanner.expect(b'}', "or an operator")?;
+        self.program.may_fail = true;
+        Ok(Naming::Computed(ComputedName { expr, scope: self.known_namespaces(offset)? }))
+    }
+
+    /// A string that is a name, and the brace behind it.
+    fn quoted_name(&mut self) -> Option<Written<'t>> {
+        let quote = self.scanner.place();
+        if !matches!(self.scanner.byte(), b'"' | b'\'') {
+            return None;
+        }
+        let end = self.scanner.string_end(quote)?;
+        let written = Written::of(self.scanner.slice(quote + 1, end - 1))?;
+        self.scanner.at = end;
         self.scanner.settle();
-        written.ok_or_else(|| self.scanner.unexpected(Reason::ExpectedElementName, &[]))
+        self.scanner.take(b'}').then_some(written)
+    }
+
+    /// All namespaces that are statically known at a place, in the order of their prefixes.
+    fn known_namespaces(&mut self, offset: usize) -> Parsed<List> {
+        let known = self.namespaces_here();
+        for (_, uri) in known.iter().filter(|(prefix, _)| prefix != "xml") {
+            self.check_uri(uri, offset)?;
+        }
+        if let Some((before, list)) = &self.computed_scope
+            && *before == known
+        {
+            return Ok(*list);
+        }
+        let start = self.program.declarations.len() as u32;
+        for (prefix, uri) in &known {
+            let declaration = Declaration { prefix: self.keep(prefix), uri: self.keep(uri) };
+            self.program.declarations.push(declaration);
+        }
+        let list = List { start, end: self.program.declarations.len() as u32 };
+        self.computed_scope = Some((known, list));
+        Ok(list)
     }
 
     /// `{...}` of an element.
@@ -168,7 +215,32 @@ impl<'t> Parser<'t> {
         let offset = self.scanner.at;
         self.count(offset)?;
         self.scanner.skip("attribute".len());
-        let written = self.constant_name("attribute", offset)?;
+        let (name, computed) = match self.naming(offset)? {
+            Naming::Constant(written) => (self.attribute_name(written, content, offset)?, None),
+            Naming::Computed(computed) => {
+                *facts = facts.around(self.facts(computed.expr));
+                (Name::default(), Some(computed))
+            }
+        };
+        let mut parts = Parts::new();
+        let place = self.scanner.place();
+        if let Some(id) = self.braced_value()? {
+            *facts = facts.around(self.facts(id));
+            parts.push((Part::Enclosed(id), place as u32));
+        }
+        let parts = self.parts(&parts);
+        content.attributes.push(Attribute { name, computed, parts });
+        content.places.push(offset as u32);
+        Ok(())
+    }
+
+    /// A constant name of an attribute, which those before do not have.
+    fn attribute_name(
+        &mut self,
+        written: Written<'t>,
+        content: &Content,
+        offset: usize,
+    ) -> Parsed<Name> {
         if written.is_declaration() {
             return Err(Refusal::new(offset, Reason::XmlnsReserved, Vec::new()));
         }
@@ -179,16 +251,7 @@ impl<'t> Parser<'t> {
             let shown = written.to_string();
             return Err(Refusal::new(offset, Reason::AttributeTwice, vec![shown.into()]));
         }
-        let mut parts = Parts::new();
-        let place = self.scanner.place();
-        if let Some(id) = self.braced_value()? {
-            *facts = facts.around(self.facts(id));
-            parts.push((Part::Enclosed(id), place as u32));
-        }
-        let parts = self.parts(&parts);
-        content.attributes.push(Attribute { name, parts });
-        content.places.push(offset as u32);
-        Ok(())
+        Ok(name)
     }
 
     /// `text {e}` in an element: its values with blanks between them, as a part of its own.

@@ -116,7 +116,7 @@ impl<'t> Parser<'t> {
         self.constructor = outer;
         self.leave();
         self.program.elements[number as usize] =
-            Element { name, attributes, namespaces, outer, content };
+            Element { name, computed: None, attributes, namespaces, outer, content };
         Ok((number, facts))
     }
 
@@ -303,7 +303,7 @@ impl<'t> Parser<'t> {
                 return Err(Refusal::new(*offset, Reason::AttributeTwice, vec![name.into()]));
             }
             let parts = self.parts(parts);
-            found.push(Attribute { name, parts });
+            found.push(Attribute { name, computed: None, parts });
         }
         let start = self.program.attributes.len() as u32;
         self.program.attributes.extend_from_slice(&found);

@@ -18,7 +18,7 @@ mod shorthands;
 mod static_rules;
 
 use super::origins::Origins;
-use super::syntax::{Clause, Expr, ExprId, OrderKey, Part, Program};
+use super::syntax::{Clause, Element, Expr, ExprId, OrderKey, Part, Program};
 use super::{Delivered, undeliverable_part};
 use crate::language::functions::Function;
 use crate::language::grammar::scan::{self, Lexis, comment_end, no_character};
@@ -109,6 +109,8 @@ struct Parser<'t> {
     /// Bytes of compiled patterns.
     pattern_bytes: usize,
     depth: usize,
+    /// The namespaces that the last computed name knew, and where they are.
+    computed_scope: Option<(Vec<(String, String)>, List)>,
     /// Functions and variables of the prolog.
     declared: Declarations<'t>,
 }
@@ -199,6 +201,7 @@ impl<'t> Parser<'t> {
             values: 0,
             pattern_bytes: 0,
             depth: 0,
+            computed_scope: None,
             declared: Declarations::default(),
         }
     }
@@ -302,15 +305,19 @@ impl<'t> Parser<'t> {
     }
 
     /// The expressions of the frame that depend on the message, ascending: what decides on delivery.
-    fn contents(&self, body: ExprId) -> Vec<ExprId> {
+    fn contents(&mut self, body: ExprId) -> Vec<ExprId> {
         let mut contents = Vec::new();
         let mut waiting = vec![Part::Enclosed(body)];
         while let Some(part) = waiting.pop() {
             match part {
                 Part::Text(_) => {}
                 Part::Element(element) => {
-                    let content = self.program.element(element).content;
-                    waiting.extend_from_slice(self.program.parts(content));
+                    let program = &self.program;
+                    let Element { computed, attributes, content, .. } = *program.element(element);
+                    let is_computed = computed.is_some()
+                        || program.attributes(attributes).iter().any(|it| it.computed.is_some());
+                    waiting.extend_from_slice(program.parts(content));
+                    self.program.has_computed_frame |= is_computed;
                 }
                 Part::Enclosed(id) => match self.program.expr(id) {
                     Expr::Element(element) => waiting.push(Part::Element(element)),

@@ -8,7 +8,7 @@ use crate::language::query::collapsed;
 use crate::language::refusal::{Detail, Parsed, Reason, Refusal};
 use crate::language::xpath::{List, TextRange};
 use std::borrow::Cow;
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 pub(super) const XML: &str = "http://www.w3.org/XML/1998/namespace";
 pub(super) const XMLNS: &str = "http://www.w3.org/2000/xmlns/";
@@ -203,6 +203,21 @@ impl<'t> Parser<'t> {
         known.remove("");
         let details = std::iter::once(prefix).chain(known).map(Detail::from).collect();
         Refusal::new(offset, Reason::PrefixNotBound, details)
+    }
+
+    /// What every prefix, and none, is bound to at this place; ascending.
+    pub(super) fn namespaces_here(&self) -> Vec<(String, String)> {
+        let predeclared = self.predeclared().iter().map(|&(prefix, uri)| (prefix, uri));
+        let given = self.namespaces.iter().map(|(prefix, uri)| (prefix.as_str(), uri.as_str()));
+        let mut known: BTreeMap<&str, &str> = predeclared.chain(given).collect();
+        for binding in &self.bindings {
+            match binding.uri {
+                Some(uri) => known.insert(binding.prefix, self.program.text(uri)),
+                None => known.remove(binding.prefix),
+            };
+        }
+        known.insert("xml", XML);
+        known.into_iter().map(|(prefix, uri)| (prefix.to_owned(), uri.to_owned())).collect()
     }
 
     fn predeclared(&self) -> &'static [(&'static str, &'static str)] {

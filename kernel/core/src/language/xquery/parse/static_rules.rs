@@ -260,7 +260,13 @@ impl Checker<'_, '_> {
     fn element(&mut self, number: u32) -> Parsed<u8> {
         let program = &self.parser.program;
         let element = program.element(number);
+        if let Some(computed) = element.computed {
+            self.values(&[computed.expr])?;
+        }
         for attribute in program.attributes(element.attributes) {
+            if let Some(computed) = attribute.computed {
+                self.values(&[computed.expr])?;
+            }
             for part in program.parts(attribute.parts) {
                 if let Part::Enclosed(id) = *part {
                     self.values(&[id])?;
