@@ -12,9 +12,8 @@ from pathlib import Path
 import pytest
 
 from expression_cases import ALTERNATIVES_MAX
-from pathcast.engine import RoutingTable
+from gate_judge import lets_pass
 from pathcast.errors import PathcastError, UnsupportedQueryError
-from pathcast.model import RoutingEntry
 from pathcast.query import CompiledSubscription, compile_subscription, conjunction_of
 from pathcast.query.xquery import is_xquery
 from pathcast_papers.language.xquery import parse as read
@@ -41,12 +40,6 @@ def compiled(
 
 def passes(text: str, source: bytes, namespaces: Mapping[str, str] = NAMESPACES) -> bool:
     return lets_pass(compiled(text, namespaces), source)
-
-
-def lets_pass(gate: CompiledSubscription, source: bytes) -> bool:
-    """Whether a table of the paths lets a message pass; papers do not read all that gates say."""
-    table = RoutingTable([RoutingEntry((path,), 1) for path in gate.alternatives], 1)
-    return list(table.router().route([source]).lists()) == [[0]]
 
 
 # A subscription, and what its gate is.

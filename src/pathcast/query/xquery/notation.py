@@ -452,7 +452,7 @@ def _value_of_text(expr: Expr) -> Expr | None:
 def _bindings(
     name: ConstructedName | ComputedName, *, is_attribute: bool
 ) -> Iterable[tuple[str, str]]:
-    """What prefixes have to mean for a name."""
+    """Bindings of prefixes that a name asks for."""
     if isinstance(name, ComputedName):
         return [(prefix, uri) for prefix, uri in name.namespaces if prefix != "xml"]
     return [] if is_attribute and not name.prefix else [(name.prefix, name.uri)]
