@@ -1,6 +1,7 @@
 """Every figure of the README's tables is its record's: the median of the measure named here.
 
-So are those of docs/pipeline.md and, by a million messages, of docs/operations.md.
+So are those of docs/pipeline.md, docs/subscriptions.md and, by a million messages, of
+docs/operations.md.
 
 If these fail, the README quotes a time that nobody measured, or that another call took.
 """
@@ -158,6 +159,33 @@ def test_conditions() -> None:
     for label, figures in expected.items():
         assert all(f"Q={sizes[label]}" in one.case for one in figures[0])
     assert not wrong(rows, expected, medians("conditions", "mixed"))
+
+
+def test_conditions_on_texts_times_and_lists() -> None:
+    """Those of docs/subscriptions.md."""
+    page = (ROOT / "docs" / "subscriptions.md").read_text(encoding="utf-8")
+    known = medians("conditions")
+    ratio = "warm by lxml"
+    cases = (
+        "numbers Q=100,000",
+        "dates Q=100,000",
+        "contains Q=100,000",
+        "contains, lower case Q=100,000",
+        "contains, collation Q=100,000",
+        "equal, lower case Q=100,000",
+        "ten keywords Q=100,000",
+        "500 keywords Q=1",
+        "1,000 patterns Q=100,000",
+        "10,000 patterns Q=100,000",
+        "list of one Q=10",
+        "list of 10,000 Q=10",
+    )
+    rows = rows_below("asked | subscriptions", page)
+    assert len(rows) == len(cases)
+    for (label, (size, *cells)), case in zip(rows.items(), cases, strict=True):
+        assert case.endswith(f"Q={size}"), label
+        figures = [[Figure("conditions", f"stories {case}", one)] for one in ("matches", ratio)]
+        assert not wrong({label: cells}, {label: figures}, known)
 
 
 def test_customised_delivery() -> None:
