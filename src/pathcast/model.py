@@ -526,7 +526,7 @@ class Recipient(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class StoredDeliveries:
-    """A `DeliveryAnswer` whose parts are there: it pickles, and needs no engine to be read."""
+    """A `DeliveryAnswer` whose parts are there: it pickles, and needs no registry to be read."""
 
     rows: pa.RecordBatch
     nodes: pa.RecordBatch

@@ -23,9 +23,7 @@ from typing import Annotated, Any, Final
 import msgspec
 
 from pathcast.overlay.content import DeliveryProfile
-from pathcast.overlay.deliveries import (
-    Told,
-)
+from pathcast.overlay.deliveries import Told
 from pathcast.overlay.messages import (
     Announce,
     FollowStream,
