@@ -134,6 +134,9 @@ def test_random_patterns_do_what_saxon_says(seed: int) -> None:
         *(f"contains('xABCx', $t, {CASE_BLIND})", f"ends-with($t, $t, {CASE_BLIND})"),
         *("compare($t, 'abc')", f"compare($t, 'Abc', {CASE_BLIND})"),
         f"compare('\u00e9', $t, {CASE_BLIND})",
+        *(f"substring-{side}($t, '{mark}', {CASE_BLIND})"
+          for side in ("before", "after") for mark in ("B", "\u00df", "\u0130S", "T", "")),
+        *(f"substring-{side}('x\u0130ABC', $t, {CASE_BLIND})" for side in ("before", "after")),
         *("compare($t, '\U00010000')", "compare('\ufffd', '\U00010000')", "compare((), $t)"),
         *("lower-case($t)", "upper-case($t)", "string-join(($t, 'x', $t))", "string-join((), 'x')"),
         *("tokenize($t)", "tokenize((), 'a')", "replace((), 'a', 'b')", "matches((), 'a')"),
