@@ -19,6 +19,7 @@ from pathcast.cli.options import (
     LimitOption,
     NamespaceOption,
     StepOption,
+    ValuesOption,
     read_limits,
     read_namespaces,
 )
@@ -70,6 +71,7 @@ def explain(
     step: StepOption = None,
     namespace: NamespaceOption = None,
     language: LanguageOption = None,
+    values: ValuesOption = None,
     limit: LimitOption = None,
     format_: FormatOption = Format.TEXT,
 ) -> ExitCode:
@@ -90,7 +92,7 @@ def explain(
     """
     check_standard_input(query.removeprefix("@"), str(message))
     limits, namespaces = read_limits(limit), read_namespaces(namespace)
-    asked = read_query(query, step, language)._replace(deliver="fragment")
+    asked = read_query(query, step, language, values)._replace(deliver="fragment")
     text = asked.query
     content = None if message is None else read_one(message, limits)
     if asked.steps or is_xquery(text, asked.language):

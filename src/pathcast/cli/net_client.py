@@ -29,7 +29,7 @@ from pathcast.cli.clients import (
 )
 from pathcast.cli.console import extra, guarded, say, say_error, say_warning
 from pathcast.cli.exits import EXIT_CODES_HELP, ExitCode
-from pathcast.cli.options import LanguageOption, StepOption
+from pathcast.cli.options import LanguageOption, StepOption, ValuesOption
 from pathcast.cli.reach import CallOptions, Reached, reached, with_reach
 from pathcast.cli.transform import QueryArgument, read_query
 from pathcast.engine import carried_mode
@@ -94,6 +94,7 @@ async def subscribe(
     deliver: DeliverOption = None,
     step: StepOption = None,
     language: LanguageOption = None,
+    values: ValuesOption = None,
 ) -> ExitCode:
     """Register a subscription at a broker, and wait until it is in force.
 
@@ -110,7 +111,7 @@ async def subscribe(
     from pathcast.transport.broker_requests import DELIVERIES, RequestAccepted, Subscribe
     from pathcast.transport.security import own_id
 
-    asked = read_query(query, step, language)
+    asked = read_query(query, step, language, values)
     chosen = carried_mode(asked.deliver) if deliver is None else deliver.value
     text = asked_query(asked.query, asked.language)
     profile = DeliveryProfile(text, chosen, steps=asked.steps)

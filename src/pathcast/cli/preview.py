@@ -23,6 +23,7 @@ from pathcast.cli.options import (
     NamespaceOption,
     StepOption,
     ThreadsOption,
+    ValuesOption,
     read_limits,
     read_namespaces,
 )
@@ -131,6 +132,7 @@ def preview(
     threads: ThreadsOption = None,
     namespace: NamespaceOption = None,
     language: LanguageOption = None,
+    values: ValuesOption = None,
     limit: LimitOption = None,
     format_: FormatOption = Format.TEXT,
 ) -> ExitCode:
@@ -147,7 +149,7 @@ def preview(
         pathcast preview @cheap.xq --last 100000 s3://bucket/messages
         pathcast preview //alert pipeline.toml --namespace cap --format json
     """
-    asked = read_query(query, step, language)
+    asked = read_query(query, step, language, values)
     if deliver is not None:
         asked = asked._replace(deliver=deliver.value)
     namespaces = read_namespaces(namespace)

@@ -29,6 +29,7 @@ from pathcast.cli.options import (
     LimitOption,
     NamespaceOption,
     StepOption,
+    ValuesOption,
     read_labels,
     read_language,
     read_limits,
@@ -111,6 +112,7 @@ def add(
     label: LabelOption = None,
     step: StepOption = None,
     language: LanguageOption = None,
+    values: ValuesOption = None,
     start: FromOption = None,
     end: UntilOption = None,
     dear: DearOption = Dear.WARN,
@@ -126,7 +128,7 @@ def add(
         pathcast sub add @cheap.xq --owner bob --id cheap --label tier=gold
         pathcast sub add //offer --owner cleo --until 2026-12-31T18:00+01:00
     """
-    asked = read_query(query, step, language)
+    asked = read_query(query, step, language, values)
     with extra("net", COMMAND):
         from pathcast.store import ProfileRecord
     made = ProfileRecord(
@@ -235,6 +237,7 @@ def edit(
     label: LabelOption = None,
     step: StepOption = None,
     language: LanguageOption = None,
+    values: ValuesOption = None,
     start: FromOption = None,
     end: UntilOption = None,
     dear: DearOption = Dear.WARN,
@@ -250,7 +253,7 @@ def edit(
         before = changeable(opened, id)
         after = before
         if query is not None:
-            asked = read_query(query, step, language)
+            asked = read_query(query, step, language, values)
             after = replace(after, query=asked.query, language=asked.language)
             if asked.steps or step is not None:
                 after = replace(after, steps=asked.steps)

@@ -28,6 +28,7 @@ from pathcast.cli.options import (
     NamespaceOption,
     StepOption,
     ThreadsOption,
+    ValuesOption,
     read_language,
     read_limits,
     read_namespaces,
@@ -36,7 +37,7 @@ from pathcast.cli.queries import read_bytes
 from pathcast.errors import ConfigError, PathcastError, shown
 from pathcast.model import Subscription
 from pathcast.query.names import is_text
-from pathcast.registry import Deliveries, Registry
+from pathcast.registry import Deliveries, Registry, with_values
 from pathcast.registry.subscription_files import subscription_of
 
 QUERY_ID = "query"
@@ -76,6 +77,7 @@ def transform(
     threads: ThreadsOption = None,
     namespace: NamespaceOption = None,
     language: LanguageOption = None,
+    values: ValuesOption = None,
     limit: LimitOption = None,
     format_: FormatOption = Format.TEXT,
 ) -> ExitCode:
@@ -90,7 +92,7 @@ def transform(
     check_standard_input(query.removeprefix("@"), *messages)
     limits = read_limits(limit)
     registry = Registry(limits, read_namespaces(namespace), threads=threads)
-    registry.add(read_query(query, step, language)._replace(deliver="fragment"))
+    registry.add(read_query(query, step, language, values)._replace(deliver="fragment"))
     writer = None if out is None else _ResultFiles(out)
     refused = undecided = results = 0
     for batch in read_batches(messages, limits):
@@ -113,6 +115,7 @@ def read_query(
     given: str,
     steps: Sequence[str] | None = None,
     language: LanguageChoice | None = None,
+    values: Path | None = None,
 ) -> Subscription:
     """The query that an argument means: itself or, after an @, the content of a file.
 
@@ -120,17 +123,19 @@ def read_query(
         given: The argument.
         steps: Steps that are done after those that the file says.
         language: Its language where the file says none.
+        values: Folder of the lists that it names by `values-of`.
 
     Returns:
         With `QUERY_ID` for id and subscriber; delivered as the file says, else as fragments.
 
     Raises:
-        ConfigError: The file is not UTF-8.
+        ConfigError: The file is not UTF-8, or a list cannot be read.
         OSError: The file cannot be read.
     """
     chosen = read_language(language)
     if not given.startswith("@"):
-        return Subscription(QUERY_ID, QUERY_ID, given, steps=tuple(steps or ()), language=chosen)
+        row = Subscription(QUERY_ID, QUERY_ID, given, steps=tuple(steps or ()), language=chosen)
+        return row if values is None else with_values(row, values)
     path = Path(given[1:])
     try:
         text = read_bytes(path).decode("utf-8")
@@ -138,12 +143,13 @@ def read_query(
         reason = f"not UTF-8: {error.reason} at byte {error.start}"
         raise ConfigError("config.invalid", key=str(path), reason=reason) from error
     said = subscription_of(text, Path(path.name))
-    return said._replace(
+    row = said._replace(
         id=QUERY_ID,
         subscriber=QUERY_ID,
         steps=(*said.steps, *(steps or ())),
         language=said.language or chosen,
     )
+    return row if values is None else with_values(row, values)
 
 
 def delivered(
