@@ -62,6 +62,9 @@ KNOWN = (
     ("@a = ('x', 'y') and @a = ('z', 'y')", None, ""),
     ("@a = 1 and @a = '1'", None, ""),
     ("b = 'x' and b = 'y'", None, ""),
+    ("not(count(b) >= 0)", "never", "whole numbers from 0 on"),
+    ("not(matches(b, '.*')) and @a = 1", "never", "the pattern matches the empty text"),
+    ("lower-case(b[1]) = 'x' and not(lower-case(b[1]) = 'x')", "never", "exclude each other"),
     ("b eq 'x' and b eq 'y'", "never", "exclude each other"),
     ("@*:a = 'x' and @*:a = 'y'", None, ""),
     (

@@ -225,9 +225,8 @@ class _Linter:
         subject.key = f"{row.deliver in ('fragment', 'nodes')} {program!r}"
         for checker in self.checkers_of(subject, namespaces):
             self.say_paths(subject, program_issues(program, row.query, checker))
-        for truth in program_truths(program):
-            self.say(truth.code, subject, truth.offset, truth.reason, severity="warning")
-            subject.is_broken = True
+        for issue in program_truths(program):
+            self.say_condition(subject, issue)
         self.check_gate(subject, compiled)
 
     def check_gate(self, subject: _Subject, compiled: CompiledSubscription) -> None:

@@ -21,6 +21,7 @@ It knows no message; `pathcast.lint` looks at a sample.
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
 from functools import cache
 from typing import Final
 
@@ -28,6 +29,7 @@ from pathcast.errors import QuerySyntaxError
 from pathcast.model import QueryLanguage, QueryWarning
 from pathcast.query.compiled import compile_query
 from pathcast.query.condition_issues import query_issues
+from pathcast.query.condition_walk import ConditionIssue
 from pathcast.query.language_issues import language_issues
 from pathcast.query.names import Namespaces
 from pathcast.query.notation import Notation
@@ -108,7 +110,22 @@ def warnings_of(
         return _of_program(query_id, text, namespaces)
     notation = Notation(namespaces)
     issues = query_issues(expr, compile_query(plain, namespaces).alternatives, notation)
-    truths = [
+    truths = _told(query_id, text, issues)
+    meanings = [
+        QueryWarning(query_id, text, issue.code, False, issue.offset, issue.reason, issue.fix)
+        for issue in (language_issues(expr, notation) if language is None else ())
+    ]
+    return (*truths, *meanings)
+
+
+def _of_program(query_id: str, text: str, namespaces: Namespaces) -> tuple[QueryWarning, ...]:
+    """The conditions of an XQuery that never or always hold."""
+    return _told(query_id, text, program_truths(parse(text, namespaces)))
+
+
+def _told(query_id: str, text: str, issues: Iterable[ConditionIssue]) -> tuple[QueryWarning, ...]:
+    """What is warned of: conditions that never or always hold."""
+    return tuple(
         QueryWarning(
             query_id,
             text,
@@ -120,20 +137,6 @@ def warnings_of(
         )
         for issue in issues
         if issue.truth != "implied"
-    ]
-    meanings = [
-        QueryWarning(query_id, text, issue.code, False, issue.offset, issue.reason, issue.fix)
-        for issue in (language_issues(expr, notation) if language is None else ())
-    ]
-    return (*truths, *meanings)
-
-
-def _of_program(query_id: str, text: str, namespaces: Namespaces) -> tuple[QueryWarning, ...]:
-    """The conditions of an XQuery that never or always hold."""
-    issues = program_truths(parse(text, namespaces))
-    return tuple(
-        QueryWarning(query_id, text, issue.code, False, issue.offset, issue.reason)
-        for issue in issues
     )
 
 

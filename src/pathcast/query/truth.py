@@ -7,10 +7,8 @@ Example:
     >>> from pathcast.query import parse
     >>> own_truth(parse("count(a) >= 0"), Notation())
     ('always', '`count(a)>=0`: `count(a)` is a whole number from 0 on')
-    >>> known_truth(parse("not(a or 'b')"), Notation())
-    ('never', 'a string is true unless it is empty')
 
-It looks at no other condition; see `pathcast.query.condition_issues`.
+It looks at no other condition; see `pathcast.query.condition_walk`.
 """
 
 from __future__ import annotations
@@ -45,6 +43,9 @@ from pathcast.query.values import boolean_of, number_of
 Truth: TypeAlias = Literal["never", "always", "implied"]
 """never: no node passes; always: every node does; implied: another condition says it already."""
 
+KnownTruth: TypeAlias = tuple[Truth, str]
+"""The truth of a condition, and why."""
+
 OPPOSITE: Final[Mapping[Truth, Truth]] = {"never": "always", "always": "never"}
 """What `not` makes of it."""
 
@@ -52,28 +53,6 @@ _JOINING: Final = (BinaryOperator.AND, BinaryOperator.OR)
 
 _COUNTS: Final = {"position": 1, "last": 1, "count": 0, "string-length": 0}
 """Functions that give whole numbers, and the least of them."""
-
-
-def known_truth(expr: Expr, notation: Notation) -> tuple[Truth, str] | None:
-    """The truth of a condition that does not depend on anything, or on its parts only."""
-    own = own_truth(expr, notation)
-    if own is not None:
-        return own
-    match expr:
-        case FunctionCall(name="boolean", arguments=(inner,)):
-            return known_truth(inner, notation)
-        case FunctionCall(name="not", arguments=(inner,)):
-            known = known_truth(inner, notation)
-            return None if known is None else (OPPOSITE[known[0]], known[1])
-        case BinaryExpr(operators=(operator, *_)) if operator in _JOINING:
-            # What decides an `and` is one part that never holds; an `or`, one that always does.
-            deciding = "never" if operator is BinaryOperator.AND else "always"
-            known_parts = [known_truth(operand, notation) for operand in expr.operands]
-            for part in known_parts:
-                if part is not None and part[0] == deciding:
-                    return part
-            return None if None in known_parts else known_parts[0]
-    return None
 
 
 def meant(expr: Expr, beside: Sequence[Expr], notation: Notation) -> str | None:
@@ -98,7 +77,7 @@ def meant(expr: Expr, beside: Sequence[Expr], notation: Notation) -> str | None:
     return f"`{expr.value}` without quotes may be meant" if expr.value else None
 
 
-def own_truth(expr: Expr, notation: Notation) -> tuple[Truth, str] | None:
+def own_truth(expr: Expr, notation: Notation) -> KnownTruth | None:
     """The truth of a condition that does not depend on anything; with the reason."""
     shown = notation.expr(expr)
     match expr:
@@ -126,7 +105,7 @@ def own_truth(expr: Expr, notation: Notation) -> tuple[Truth, str] | None:
     return None
 
 
-def _truth_of_atom(atom: Atom, notation: Notation) -> tuple[Truth, str] | None:
+def _truth_of_atom(atom: Atom, notation: Notation) -> KnownTruth | None:
     shown, compare = notation.expr(atom.expr), atom.compare
     operator, constant = compare.operator, compare.constant
     if orders_text(atom) and isinstance(constant, str):
@@ -153,7 +132,7 @@ def orders_text(atom: Atom) -> bool:
     return is_order and isinstance(constant, str) and math.isnan(number_of(constant))
 
 
-def _truth_of_comparison(expr: BinaryExpr, notation: Notation) -> tuple[Truth, str] | None:
+def _truth_of_comparison(expr: BinaryExpr, notation: Notation) -> KnownTruth | None:
     """Comparisons of a value with itself."""
     if len(expr.operators) > 1:
         return None

@@ -6,7 +6,7 @@ programs.
 
 from __future__ import annotations
 
-from pathcast.query.xquery.known_truths import ProgramIssue, program_truths
+from pathcast.query.xquery.known_truths import program_truths
 from pathcast.query.xquery.language import is_xquery, without_comments
 from pathcast.query.xquery.notation import text_of
 from pathcast.query.xquery.paper import (
@@ -22,7 +22,6 @@ from pathcast.query.xquery.subscription import form_of_path, refusal_of
 __all__ = [
     "PaperStep",
     "Part",
-    "ProgramIssue",
     "Target",
     "form_of_path",
     "framed",

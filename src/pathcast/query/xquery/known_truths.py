@@ -17,15 +17,21 @@ Several nodes are not one value: `b = 'x' and b = 'y'` holds where there are two
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, fields, is_dataclass
 from datetime import UTC, datetime
 from functools import cache
 from types import MappingProxyType
-from typing import Any, Final, Literal, TypeAlias
+from typing import Any, Final, TypeAlias
 
 from pathcast.errors import QuerySyntaxError
+from pathcast.query.condition_walk import (
+    ConditionIssue,
+    ConditionWalk,
+    Conjunction,
+    depends_on_list,
+)
 from pathcast.query.syntax import (
     EQUALITIES,
     ORDERS,
@@ -35,25 +41,23 @@ from pathcast.query.syntax import (
     Cast,
     ContextItem,
     Expr,
-    FilterExpr,
-    Flwor,
     For,
     FunctionCall,
+    Let,
     LocationPath,
     NameTest,
     Number,
     PathExpr,
     Program,
-    Quantified,
     Sequence,
     Step,
     VariableReference,
 )
 from pathcast.query.syntax import Literal as String
+from pathcast.query.truth import KnownTruth
 from pathcast.query.xquery.notation import text_of
 from pathcast.query.xquery.reader import parse
 
-Truth: TypeAlias = Literal["never", "always"]
 _Value: TypeAlias = tuple[str, Any]
 """The type of a constant, and its value as Python compares it."""
 
@@ -75,6 +79,14 @@ _GENERAL: Final[Mapping[BinaryOperator, BinaryOperator]] = MappingProxyType(
     }
 )
 """Comparisons -> the general one that says the same of one value."""
+_JOINING: Final = (BinaryOperator.AND, BinaryOperator.OR)
+_TRUTHS: Final = frozenset(
+    {
+        *("boolean", "contains", "contains-token", "empty", "ends-with", "exists", "matches"),
+        *("not", "starts-with"),
+    }
+)
+"""Functions that give booleans, and are looked at wherever they stand."""
 _MOMENTS: Final = frozenset({"date", "dateTime", "time"})
 _DURATIONS: Final = frozenset({"dayTimeDuration", "yearMonthDuration"})
 _GIVEN_TYPES: Final = MappingProxyType(
@@ -116,107 +128,76 @@ _CASES: Final[Mapping[str, tuple[Callable[[str], str], str]]] = MappingProxyType
 )
 
 
-@dataclass(frozen=True, slots=True)
-class ProgramIssue:
-    """A condition whose truth does not depend on the message.
-
-    Attributes:
-        truth: What it is.
-        offset: Where it stands, in characters.
-        reason: Why, as the beginning of a sentence.
-    """
-
-    truth: Truth
-    offset: int
-    reason: str
-
-    @property
-    def code(self) -> str:
-        """The code that lint and warnings have for it."""
-        return "PL201" if self.truth == "never" else "PL202"
-
-
-def program_truths(program: Program) -> list[ProgramIssue]:
+def program_truths(program: Program) -> list[ConditionIssue]:
     """The conditions of a program whose truth is known before any message, by place.
 
     Cost: linear in the program, but for conjunctions, whose members are compared with each other.
     """
-    walk = _Walk()
-    walk.give(program.body)
-    # A conjunction in brackets is one of a step, too.
-    return sorted(dict.fromkeys(walk.issues), key=lambda issue: issue.offset)
+    walk = ConditionWalk(_XQuery(program))
+    walk.expression(program.body, is_decisive=False)
+    return sorted(walk.issues, key=lambda issue: issue.offset)
 
 
-class _Walk:
-    """One program; `single` are the variables that are one item each."""
+class _XQuery:
+    """What XQuery says of the conditions of a program."""
 
-    def __init__(self) -> None:
-        self.issues: list[ProgramIssue] = []
-        self.single: frozenset[str] = frozenset()
+    def __init__(self, program: Program) -> None:
+        bound = list(_bound(program.body))
+        several = {name for name, is_one in bound if not is_one}
+        self.single = {name for name, is_one in bound if is_one} - several
 
-    def give(self, part: Any) -> None:
-        """Looks at an expression and all in it."""
-        match part:
-            case Flwor(clauses=clauses, where=where, order=order, body=body):
-                outer = self.single
-                for clause in clauses:
-                    self.give(clause.source if isinstance(clause, For) else clause.value)
-                    names = {clause.variable}
-                    if isinstance(clause, For):
-                        self.single |= names | {clause.position or clause.variable}
-                    else:
-                        self.single -= names
-                self.give((where, order, body))
-                self.single = outer
-                return
-            case Quantified(bindings=bindings, condition=condition):
-                outer = self.single
-                for binding in bindings:
-                    self.give(binding.source)
-                    self.single |= {binding.variable}
-                self.give(condition)
-                self.single = outer
-                return
-            case BinaryExpr(operators=(BinaryOperator.AND, *_), operands=operands):
-                self.conjunction(operands)
-            case Step(predicates=predicates) | FilterExpr(predicates=predicates):
-                self.conjunction(predicates)
-            case FunctionCall():
-                self.condition(part, _of_call(part))
-            case BinaryExpr(operators=(operator,)) if operator in _GENERAL:
-                self.condition(part, _of_comparison(part))
-        if isinstance(part, tuple):
-            for each in part:
-                self.give(each)
-        elif is_dataclass(part):
-            for field in fields(part):
-                self.give(getattr(part, field.name))
+    def shown(self, expr: Expr) -> str:
+        return text_of(Program(expr))
 
-    def condition(self, expr: Expr, found: tuple[Truth, str] | None) -> None:
-        if found is not None:
-            truth, why = found
-            self.say(truth, expr, f"`{_shown(expr)}`: {why}")
+    def is_truth(self, expr: Any) -> bool:
+        match expr:
+            case BinaryExpr(operators=(operator, *_)):
+                return operator in _GENERAL or operator in _JOINING
+            case FunctionCall(name=name):
+                return name in _TRUTHS
+        return False
 
-    def say(self, truth: Truth, expr: Expr, reason: str) -> None:
-        self.issues.append(ProgramIssue(truth, expr.offset, reason))
+    def is_position(self, expr: Expr) -> bool:
+        return isinstance(expr, Number)
 
-    def conjunction(self, operands: tuple[Expr, ...]) -> None:
-        """Conditions of one value that must hold together."""
-        flat = [inner for each in operands for inner in _conjuncts(each)]
-        known: list[tuple[Expr, Expr, _Bounds]] = []
-        for expr in flat:
-            if not isinstance(expr, BinaryExpr) or expr.operators[0] not in _GENERAL:
-                continue
-            left, operator, right = _constant_last(expr)
-            bounds = _bounds(operator, right)
-            if bounds is None or not self.is_single(left, is_value=expr.operators[0].is_of_values):
-                continue
-            for earlier, other, before in known:
-                if other == left and before.kind == bounds.kind and not before.meets(bounds):
-                    both = f"`{_shown(expr)}` and `{_shown(earlier)}` exclude each other"
-                    self.say("never", expr, both)
-                    break
-            known.append((expr, left, bounds))
+    def is_needed(self, operand: Expr, expr: BinaryExpr) -> bool:
+        return False
+
+    def own_truth(self, expr: Expr) -> KnownTruth | None:
+        found = None
+        if isinstance(expr, FunctionCall):
+            found = _of_call(expr)
+        elif isinstance(expr, BinaryExpr) and expr.operators[0] in _GENERAL:
+            found = _of_comparison(expr)
+        return None if found is None else (found[0], f"`{self.shown(expr)}`: {found[1]}")
+
+    def meant(self, expr: Expr, beside: Iterable[Expr]) -> str | None:
+        return None
+
+    def nodes_asked(self, expr: Expr) -> Expr | None:
+        return None
+
+    def excluded(self, expr: Expr) -> tuple[str, object] | None:
+        return None
+
+    def compare(
+        self, walk: ConditionWalk, expr: Expr, scope: str, found: Conjunction, is_decisive: bool
+    ) -> None:
+        """Takes one more comparison of a value with constants."""
+        if not isinstance(expr, BinaryExpr) or expr.operators[0] not in _GENERAL:
+            return
+        left, operator, right = _constant_last(expr)
+        bounds = _bounds(operator, right)
+        if bounds is None or not self.is_single(left, is_value=expr.operators[0].is_of_values):
+            return
+        name = self.shown(left)
+        known = found.values.setdefault(name + scope if depends_on_list(name) else name, [])
+        for earlier, before in known:
+            if before.kind == bounds.kind and not before.meets(bounds):
+                both = f"`{self.shown(expr)}` and `{self.shown(earlier)}` exclude each other"
+                walk.say("never", expr, both, is_decisive)
+                break
+        known.append((expr, bounds))
 
     def is_single(self, expr: Expr, *, is_value: bool) -> bool:
         """Whether an expression gives one value at most, and the same one each time."""
@@ -235,10 +216,21 @@ class _Walk:
         return is_value
 
 
-def _conjuncts(expr: Expr) -> tuple[Expr, ...]:
-    if isinstance(expr, BinaryExpr) and expr.operators[0] is BinaryOperator.AND:
-        return expr.operands
-    return (expr,)
+def _bound(part: Any) -> Iterator[tuple[str, bool]]:
+    """The variables that a part of a program binds, and whether each to one item at a time."""
+    if isinstance(part, tuple):
+        for each in part:
+            yield from _bound(each)
+    elif is_dataclass(part):
+        match part:
+            case For(variable=variable, position=position):
+                yield variable, True
+                if position is not None:
+                    yield position, True
+            case Let(variable=variable):
+                yield variable, False
+        for field in fields(part):
+            yield from _bound(getattr(part, field.name))
 
 
 def _is_one(step: Step) -> bool:
@@ -360,7 +352,7 @@ def _shown(expr: Expr) -> str:
 # What one condition says by itself.
 
 
-def _of_comparison(expr: BinaryExpr) -> tuple[Truth, str] | None:
+def _of_comparison(expr: BinaryExpr) -> KnownTruth | None:
     left, operator, right = _constant_last(expr)
     if right == Sequence(()) or left == Sequence(()):
         return "never", "no item compares with none"
@@ -372,7 +364,7 @@ def _of_comparison(expr: BinaryExpr) -> tuple[Truth, str] | None:
     )
 
 
-def _of_types(left: Expr, right: Expr) -> tuple[Truth, str] | None:
+def _of_types(left: Expr, right: Expr) -> KnownTruth | None:
     """Values of types that have no comparison."""
     one, other = _type_of(left), _type_of(right)
     if one in _MOMENTS | _DURATIONS:
@@ -410,7 +402,7 @@ def _is_value(text: str, to: str) -> bool:
     return True
 
 
-def _of_texts(left: Expr, operator: BinaryOperator, right: Expr) -> tuple[Truth, str] | None:
+def _of_texts(left: Expr, operator: BinaryOperator, right: Expr) -> KnownTruth | None:
     """A function of a text beside texts that it never gives."""
     texts = [each.value for each in _listed(right) if isinstance(each, String | Number)]
     if not isinstance(left, FunctionCall) or operator is not BinaryOperator.EQ:
@@ -443,16 +435,14 @@ def _ungiven(call: FunctionCall, text: str, at: str) -> str | None:
     return None
 
 
-def _of_whole_numbers(
-    left: Expr, operator: BinaryOperator, right: Expr
-) -> tuple[Truth, str] | None:
+def _of_whole_numbers(left: Expr, operator: BinaryOperator, right: Expr) -> KnownTruth | None:
     if not isinstance(left, FunctionCall) or left.name not in ("count", "string-length"):
         return None
     reason = f"{left.name}() gives whole numbers from 0 on"
     return _of_range(operator, right, (0, float("inf")), reason, is_whole=True)
 
 
-def _of_parts(left: Expr, operator: BinaryOperator, right: Expr) -> tuple[Truth, str] | None:
+def _of_parts(left: Expr, operator: BinaryOperator, right: Expr) -> KnownTruth | None:
     part, _, of = left.name.partition("-from-") if isinstance(left, FunctionCall) else ("", "", "")
     if part not in _PARTS or of == "duration":
         return None
@@ -472,7 +462,7 @@ def _of_range(
     reason: str,
     *,
     is_whole: bool,
-) -> tuple[Truth, str] | None:
+) -> KnownTruth | None:
     """Compare a number between bounds with a constant, if the bounds decide it."""
     if not isinstance(right, Number):
         return None
@@ -491,7 +481,7 @@ def _of_range(
     return None
 
 
-def _of_call(call: FunctionCall) -> tuple[Truth, str] | None:
+def _of_call(call: FunctionCall) -> KnownTruth | None:
     """Judge a search for a text or a pattern, if the function alone decides it."""
     match call:
         case FunctionCall(
