@@ -27,10 +27,10 @@ from pathcast.cli.clients import (
     until_told,
     withdraw,
 )
-from pathcast.cli.console import extra, guarded, say, say_error, say_warning
-from pathcast.cli.exits import EXIT_CODES_HELP, ExitCode
+from pathcast.cli.console import extra, say, say_error, say_warning
+from pathcast.cli.exits import ExitCode
 from pathcast.cli.options import LanguageOption, StepOption, moment_given
-from pathcast.cli.reach import CallOptions, Reached, reached, with_reach
+from pathcast.cli.reach import CallOptions, Reached, reached
 from pathcast.cli.transform import QueryArgument, read_query
 from pathcast.engine import carried_mode
 from pathcast.errors import ConfigError
@@ -64,12 +64,6 @@ DeliverOption = Annotated[
         show_default=False,
     ),
 ]
-
-
-def add_clients(app: typer.Typer) -> None:
-    """The commands of clients."""
-    for command in (subscribe, unsubscribe, publish, inbox):
-        app.command(epilog=EXIT_CODES_HELP)(guarded(with_reach(command)))
 
 
 def network_in(directory: Path) -> LocalNetwork:
@@ -261,3 +255,12 @@ def delivery_row(body: bytes) -> dict[str, Any]:
             notice = f"what follows waits at {told.host}, its host from now on"
             return {"subscription": subscription, "notice": notice, "host": told.host}
     return {"peer": told.peer, "notice": "refused", "code": told.code, "reason": told.reason}
+
+
+CLIENTS: Final = {
+    "subscribe": subscribe,
+    "unsubscribe": unsubscribe,
+    "publish": publish,
+    "inbox": inbox,
+}
+"""Name -> command of clients."""

@@ -7,17 +7,17 @@ nodes of the service are, a context says (`[[registry]]`), or `--registry HOST:P
 from __future__ import annotations
 
 import contextlib
-from collections.abc import AsyncIterator, Callable, Coroutine
-from typing import TYPE_CHECKING, Annotated, Any, Final
+from collections.abc import AsyncIterator
+from typing import TYPE_CHECKING, Annotated, Final
 
 import typer
 
-from pathcast.cli.console import extra, guarded, say, write_json_line
-from pathcast.cli.exits import EXIT_CODES_HELP, ExitCode
+from pathcast.cli.console import extra, say, write_json_line
+from pathcast.cli.exits import ExitCode
 from pathcast.cli.net_client import DeliverOption
 from pathcast.cli.net_sources import SchemaOption, ValidateOption, read_schema
 from pathcast.cli.options import LabelOption, LanguageOption, StepOption, read_labels
-from pathcast.cli.reach import CallOptions, with_reach
+from pathcast.cli.reach import CallOptions
 from pathcast.cli.transform import QueryArgument, read_query
 from pathcast.engine import carried_mode
 from pathcast.errors import ConfigError
@@ -46,21 +46,6 @@ RateOption = Annotated[
 BytesOption = Annotated[
     float | None, typer.Option("--bytes", min=0.0, help="Bytes of a message, as expected.")
 ]
-
-
-def add_clients(app: typer.Typer) -> None:
-    """The commands of sources and users."""
-    commands: dict[str, Callable[..., Coroutine[Any, Any, ExitCode]]] = {
-        "register-source": register_source,
-        "update-source": update_source,
-        "register-interest": register_interest,
-        "change-interest": change_interest,
-        "delete-interest": delete_interest,
-        "locate": locate,
-        "complete": complete_interest,
-    }
-    for name, command in commands.items():
-        app.command(name, epilog=EXIT_CODES_HELP)(guarded(with_reach(command)))
 
 
 @contextlib.asynccontextmanager
@@ -251,3 +236,15 @@ async def complete_interest(
             text = interest[: found.offset] + each.text
             write_json_line({"interest": text, "kind": each.kind})
     return ExitCode.OK
+
+
+CLIENTS: Final = {
+    "register-source": register_source,
+    "update-source": update_source,
+    "register-interest": register_interest,
+    "change-interest": change_interest,
+    "delete-interest": delete_interest,
+    "locate": locate,
+    "complete": complete_interest,
+}
+"""Name -> command of sources and users."""

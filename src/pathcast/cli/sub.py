@@ -11,15 +11,15 @@ which tells the broker.
 from __future__ import annotations
 
 import uuid
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Sequence
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Annotated, Final, Literal
 
 import typer
 
 from pathcast.cli.columns import print_columns
-from pathcast.cli.console import answers, extra, guarded, say, write_json_line
-from pathcast.cli.exits import EXIT_CODES_HELP, ExitCode
+from pathcast.cli.console import answers, extra, say, write_json_line
+from pathcast.cli.exits import ExitCode
 from pathcast.cli.net_client import DeliverOption
 from pathcast.cli.options import (
     Format,
@@ -71,29 +71,6 @@ QUERY_WIDTH: Final = 60
 
 IdArgument = Annotated[str, typer.Argument(metavar="ID", help="Of the subscription.")]
 IdsArgument = Annotated[list[str], typer.Argument(metavar="ID...", help="Of subscriptions.")]
-
-
-def build_sub() -> typer.Typer:
-    """The commands about subscriptions in a database."""
-    app = typer.Typer(
-        help="Subscriptions in a profile database, which pipelines read.", no_args_is_help=True
-    )
-    commands: Mapping[str, Callable[..., ExitCode]] = {
-        "add": add,
-        "ls": list_all,
-        "show": show,
-        "preview": preview,
-        "edit": edit,
-        "pause": pause,
-        "resume": resume,
-        "rm": remove,
-        "history": history,
-        "import": import_file,
-        "export": export_all,
-    }
-    for name, command in commands.items():
-        app.command(name, epilog=EXIT_CODES_HELP)(guarded(command))
-    return app
 
 
 def add(
@@ -391,3 +368,19 @@ def _cost(profile: ProfileRecord) -> str:
 def _short(query: str) -> str:
     text = " ".join(query.split())
     return text if len(text) <= QUERY_WIDTH else text[: QUERY_WIDTH - 3] + "..."
+
+
+COMMANDS: Final = {
+    "add": add,
+    "ls": list_all,
+    "show": show,
+    "preview": preview,
+    "edit": edit,
+    "pause": pause,
+    "resume": resume,
+    "rm": remove,
+    "history": history,
+    "import": import_file,
+    "export": export_all,
+}
+"""Name -> command."""
