@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Final
 
 import typer
 
+from pathcast.cli.asked_query import AskOptions
 from pathcast.cli.clients import (
     AfterOption,
     FollowOption,
@@ -30,7 +31,6 @@ from pathcast.cli.clients import (
 from pathcast.cli.console import extra, say, say_warning
 from pathcast.cli.exits import ExitCode
 from pathcast.cli.reach import CallOptions, Reached, reached
-from pathcast.cli.transform import read_query
 from pathcast.errors import ConfigError
 from pathcast.limits import Limits
 
@@ -74,7 +74,7 @@ async def subscribe(
 
         pathcast peer subscribe dear '//order[total > 100]' --at p04
     """
-    asked = read_query(query)
+    asked = AskOptions().read(query)
     if asked.steps:
         reason = "a ring does no steps; net subscribe does"
         raise ConfigError("config.invalid", key=query, reason=reason)

@@ -12,14 +12,12 @@ from typing import TYPE_CHECKING, Annotated, Final
 
 import typer
 
+from pathcast.cli.asked_query import QueryArgument, SubscribeOptions
 from pathcast.cli.console import extra, say, write_json_line
 from pathcast.cli.exits import ExitCode
-from pathcast.cli.net_client import DeliverOption
 from pathcast.cli.net_sources import SchemaOption, ValidateOption, read_schema
-from pathcast.cli.options import LabelOption, LanguageOption, StepOption, read_labels
+from pathcast.cli.options import LabelOption, read_labels
 from pathcast.cli.reach import CallOptions
-from pathcast.cli.transform import QueryArgument, read_query
-from pathcast.engine import carried_mode
 from pathcast.errors import ConfigError
 
 if TYPE_CHECKING:
@@ -130,11 +128,9 @@ async def update_source(
 async def register_interest(
     query: QueryArgument,
     reach: CallOptions,
-    deliver: DeliverOption = None,
+    options: SubscribeOptions,
     location: Location = "",
     label: LabelOption = None,
-    step: StepOption = None,
-    language: LanguageOption = None,
 ) -> ExitCode:
     """Register an interest, and print its id and its host broker as JSON, when it is in force.
 
@@ -143,13 +139,13 @@ async def register_interest(
         pathcast registry register-interest '/order[total > 100]' --location eu/ch/bern
         pathcast net inbox --broker HOST:PORT
     """
-    asked = read_query(query, step, language)
+    asked = options.read(query)
     labels = read_labels(label)
 
     async with _registrant(reach) as client:
         made = await client.register_interest(
             asked.query,
-            deliver=carried_mode(asked.deliver) if deliver is None else deliver.value,
+            deliver=asked.deliver,
             location=location,
             labels=labels,
             steps=asked.steps,
@@ -164,10 +160,8 @@ async def change_interest(
     interest: InterestArgument,
     query: QueryArgument,
     reach: CallOptions,
-    deliver: DeliverOption = None,
+    options: SubscribeOptions,
     label: LabelOption = None,
-    step: StepOption = None,
-    language: LanguageOption = None,
     pause: Annotated[
         bool, typer.Option("--pause", help="Nothing is delivered until it is changed again.")
     ] = False,
@@ -176,14 +170,14 @@ async def change_interest(
 
     When that is in force, a notice comes into the inbox.
     """
-    asked = read_query(query, step, language)
+    asked = options.read(query)
     labels = read_labels(label)
 
     async with _registrant(reach) as client:
         await client.change_interest(
             interest,
             asked.query,
-            deliver=carried_mode(asked.deliver) if deliver is None else deliver.value,
+            deliver=asked.deliver,
             labels=labels,
             paused=pause,
             steps=asked.steps,

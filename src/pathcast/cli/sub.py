@@ -17,18 +17,16 @@ from typing import TYPE_CHECKING, Annotated, Final, Literal
 
 import typer
 
+from pathcast.cli.asked_query import QueryArgument, SubscribeOptions
 from pathcast.cli.columns import print_columns
 from pathcast.cli.console import answers, extra, say, write_json_line
 from pathcast.cli.exits import ExitCode
-from pathcast.cli.net_client import DeliverOption
 from pathcast.cli.options import (
     Format,
     FormatOption,
     LabelOption,
-    LanguageOption,
     LimitOption,
     NamespaceOption,
-    StepOption,
     read_labels,
     read_language,
     read_limits,
@@ -56,7 +54,6 @@ from pathcast.cli.sub_store import (
     unknown,
     with_period,
 )
-from pathcast.cli.transform import QueryArgument, read_query
 from pathcast.engine import carried_mode
 from pathcast.errors import ConfigError, PathcastError
 from pathcast.query import CostClass, compile_subscription
@@ -79,15 +76,13 @@ def add(
     owner: Annotated[
         str, typer.Option("--owner", metavar="NAME", help="Subscriber that deliveries go to.")
     ],
+    options: SubscribeOptions,
     id: Annotated[
         str | None,
         typer.Option("--id", help="Of the subscription. Default: one that is made and printed."),
     ] = None,
-    deliver: DeliverOption = None,
     namespace: NamespaceOption = None,
     label: LabelOption = None,
-    step: StepOption = None,
-    language: LanguageOption = None,
     start: FromOption = None,
     end: UntilOption = None,
     dear: DearOption = Dear.WARN,
@@ -103,14 +98,14 @@ def add(
         pathcast sub add @cheap.xq --owner bob --id cheap --label tier=gold
         pathcast sub add //offer --owner cleo --until 2026-12-31T18:00+01:00
     """
-    asked = read_query(query, step, language)
+    asked = options.read(query)
     with extra("net", COMMAND):
         from pathcast.store import ProfileRecord
     made = ProfileRecord(
         id or uuid.uuid4().hex,
         owner,
         asked.query,
-        carried_mode(asked.deliver) if deliver is None else deliver.value,
+        carried_mode(asked.deliver),
         read_namespaces(namespace),
         read_labels(label),
         steps=asked.steps,
@@ -203,15 +198,13 @@ def preview(
 def edit(
     id: IdArgument,
     store: StoreOption,
+    options: SubscribeOptions,
     query: Annotated[
         str | None,
         typer.Argument(metavar="[QUERY]", help="The new query, or @FILE; @- for standard input."),
     ] = None,
-    deliver: DeliverOption = None,
     namespace: NamespaceOption = None,
     label: LabelOption = None,
-    step: StepOption = None,
-    language: LanguageOption = None,
     start: FromOption = None,
     end: UntilOption = None,
     dear: DearOption = Dear.WARN,
@@ -227,17 +220,17 @@ def edit(
         before = changeable(opened, id)
         after = before
         if query is not None:
-            asked = read_query(query, step, language)
+            asked = options.read(query)
             after = replace(after, query=asked.query, language=asked.language)
-            if asked.steps or step is not None:
+            if asked.steps or options.step is not None:
                 after = replace(after, steps=asked.steps)
         else:
-            if step is not None:
-                after = replace(after, steps=tuple(step))
-            if language is not None:
-                after = replace(after, language=read_language(language))
-        if deliver is not None:
-            after = replace(after, deliver=deliver.value)
+            if options.step is not None:
+                after = replace(after, steps=tuple(options.step))
+            if options.language is not None:
+                after = replace(after, language=read_language(options.language))
+        if options.deliver is not None:
+            after = replace(after, deliver=options.deliver.value)
         if namespace is not None:
             after = replace(after, namespaces=read_namespaces(namespace))
         if label is not None:
