@@ -44,13 +44,10 @@ def evaluate_chunks(
     return evaluate_tasks(workers, tasks_of(scheme, message, cut), limits=limits)
 
 
-class Pickling:
+class Pickling(Workers):
     """Workers that get tasks as executors do: pickled; in another order."""
 
     count = 3
-
-    def check(self) -> None:
-        """Nobody is gone."""
 
     def run(
         self,

@@ -800,7 +800,7 @@ def test_what_cannot_work_is_refused_before_spark_starts(
     def start(*_: object) -> None:
         pytest.fail("Spark was started")
 
-    monkeypatch.setattr("pathcast.spark.starting.spark_workers", start)
+    monkeypatch.setattr("pathcast.spark.session.spark_workers", start)
     with pytest.raises(ConfigError, match=reason):
         run(settings(root, override), progress=Recorder())
 

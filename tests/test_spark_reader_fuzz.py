@@ -125,7 +125,7 @@ def reader_of(root: Path, name: str) -> FileReader:
     if name == "a.xml":
         return DirectoryReader(storage, BYTES_MAX)
     if name == "a.parquet":
-        return ParquetReader(storage, "message", "message_id", EXTRA, 64 * MIB)
+        return ParquetReader(storage, "message", "message_id", 64 * MIB, extra=EXTRA)
     if name.startswith("r."):
         limits = Limits(message_bytes_max=BYTES_MAX)
         return RecordReader(storage, Splitter(record_path("/u:r/u:m", {"u": "u"}), limits), 300)

@@ -17,6 +17,7 @@ import math
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
+from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
 import pyarrow as pa
@@ -112,27 +113,21 @@ class DeltaTables:
     def small_files(self, bytes_max: int) -> int:
         """Files below a size in all tables, but one of each: that has nothing to merge with."""
         count = 0
-        for name in self._names:
-            table = self._opened(name)
-            if table is not None:
-                sizes = pa.table(table.get_add_actions(flatten=True)).column("size_bytes")
-                count += max(0, sum(size < bytes_max for size in sizes.to_pylist()) - 1)
+        for table in self._there():
+            sizes = pa.table(table.get_add_actions(flatten=True)).column("size_bytes")
+            count += max(0, sum(size < bytes_max for size in sizes.to_pylist()) - 1)
         return count
 
     def compact(self, keep_hours: float) -> None:
         """Merges small files, and takes out those that were merged longer ago."""
-        for name in self._names:
-            table = self._opened(name)
-            if table is not None:
-                table.optimize.compact()
-                table.vacuum(math.ceil(keep_hours), dry_run=False, enforce_retention_duration=False)
+        for table in self._there():
+            table.optimize.compact()
+            table.vacuum(math.ceil(keep_hours), dry_run=False, enforce_retention_duration=False)
 
     def forget(self, first: int) -> None:
         """Deletes the rows of micro-batches before one."""
-        for name in self._names:
-            table = self._opened(name)
-            if table is not None:
-                table.delete(f"batch_id < {first}")
+        for table in self._there():
+            table.delete(f"batch_id < {first}")
 
     def _add(self, table: DeltaTable, commit: Commit, files: Iterable[WrittenFile]) -> None:
         transaction = self._library.transaction
@@ -164,35 +159,31 @@ class DeltaTables:
 
     def _opened(self, name: OutputName) -> DeltaTable | None:
         """A table as it is now, None where it was not made yet: whoever reads makes none."""
-        found = self._tables.get(name)
-        if found is None:
-            if not self._output.names(f"{name}/{LOG}"):
-                return None
-            with self._told():
-                found = self._library.DeltaTable(
-                    self._output.url(name), storage_options=self._options
-                )
-            self._tables[name] = found
-        found.update_incremental()
-        return found
+        is_there = name in self._tables or self._output.names(f"{name}/{LOG}")
+        return self._known(name, self._library.DeltaTable) if is_there else None
+
+    def _there(self) -> Iterator[DeltaTable]:
+        """Yield the tables that were made."""
+        return (table for table in map(self._opened, self._names) if table is not None)
 
     def _table(self, name: OutputName, extra: pa.Schema) -> DeltaTable:
         """A table as it is now; made if it is not there."""
-        found = self._tables.get(name)
-        if found is None:
-            more = pa.schema([]) if name == "dead_letters" else extra
-            columns = [_as_delta(field) for field in (*self._layout.schema(name), *more)]
+        more = () if name == "dead_letters" else extra
+        columns = [_as_delta(field) for field in (*self._layout.schema(name), *more)]
+        make = partial(
+            self._library.DeltaTable.create,
+            schema=pa.schema(columns),
+            mode="ignore",
+            configuration=CONFIGURATION,
+        )
+        return self._known(name, make)
+
+    def _known(self, name: OutputName, make: Callable[..., DeltaTable]) -> DeltaTable:
+        if name not in self._tables:
             with self._told():
-                found = self._library.DeltaTable.create(
-                    self._output.url(name),
-                    schema=pa.schema(columns),
-                    mode="ignore",
-                    configuration=CONFIGURATION,
-                    storage_options=self._options,
-                )
-            self._tables[name] = found
-        found.update_incremental()
-        return found
+                self._tables[name] = make(self._output.url(name), storage_options=self._options)
+        self._tables[name].update_incremental()
+        return self._tables[name]
 
     @contextmanager
     def _told(self) -> Iterator[None]:
@@ -215,7 +206,6 @@ class DeltaPublisher:
     known, micro-batches wait. They had no message then.
 
     Args:
-        tables: Of the output.
         checkpoint: Id of the checkpoint that numbers the micro-batches.
         columns: Gives the columns that are passed through; None while their types are not known.
 

@@ -37,7 +37,7 @@ class Listing(SourceListing):
 
     def __init__(self, place: str | Path | Storage, patterns: Sequence[str]) -> None:
         self._storage = as_storage(place)
-        self.path = str(self._storage)
+        super().__init__(str(self._storage))
         self._patterns = tuple(patterns)
         self.passed_over = self.matching = 0
 

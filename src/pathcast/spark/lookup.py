@@ -5,16 +5,14 @@ For questions afterwards; nothing of a run needs it.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-import pyarrow as pa
 import pyarrow.compute as pc
 
 from pathcast.errors import PathcastError
-from pathcast.spark.files import FileReader, FoundFile, Unit, shown
+from pathcast.spark.files import NO_COLUMNS, FileReader, FoundFile, Unit, shown
 from pathcast.spark.journal import Journal
-from pathcast.spark.sources import NO_COLUMNS, listing_of, reader_of, units_of
+from pathcast.spark.sources import listing_of, reader_of, units_of
 from pathcast.spark.workers import InProcess
 
 if TYPE_CHECKING:
@@ -27,16 +25,8 @@ def batch_of(settings: PipelineSettings, message_id: str) -> int | None:
     return Journal(settings.checkpoint).last_entry(message_id) if is_named else None
 
 
-def batches_of(
-    reader: FileReader, file: FoundFile, unread: dict[str, PathcastError]
-) -> Iterator[pa.RecordBatch]:
-    """The messages of a file of a source, read in this process."""
-    for batch, _ in reader.read(parts_of(reader, file, unread), unread):
-        yield batch
-
-
 def parts_of(reader: FileReader, file: FoundFile, unread: dict[str, PathcastError]) -> list[Unit]:
-    """A file in the parts that tasks read, in their order; see `batches_of`."""
+    """A file of a source in the parts that tasks read, in their order; surveyed in this process."""
     return units_of(reader, [file], InProcess(), unread)
 
 
@@ -61,7 +51,7 @@ def message_of(settings: PipelineSettings, message_id: str) -> bytes | None:
     reader = reader_of(source, settings.engine.message_limits(), NO_COLUMNS)
     unread: dict[str, PathcastError] = {}
     for file in files:
-        for batch in batches_of(reader, file, unread):
+        for batch, _ in reader.read(parts_of(reader, file, unread), unread):
             place = pc.index(batch.column("message_id"), message_id).as_py()
             if place >= 0:
                 content: bytes | None = batch.column("message")[place].as_py()

@@ -28,7 +28,7 @@ from pathcast.spark.book import SubscriptionBook
 from pathcast.spark.compacting import BackgroundCompaction
 from pathcast.spark.connectors import offsets_between
 from pathcast.spark.delta import DeltaPublisher, DeltaTables
-from pathcast.spark.files import BatchReader, FoundFile, shown
+from pathcast.spark.files import NO_COLUMNS, BatchReader, FoundFile, shown
 from pathcast.spark.generations import Generation
 from pathcast.spark.ledger import (
     COUNTED,
@@ -48,7 +48,7 @@ from pathcast.spark.publishing import (
     PublishedOutput,
 )
 from pathcast.spark.retention import KeptBatches
-from pathcast.spark.sources import NO_COLUMNS, passed_columns
+from pathcast.spark.sources import passed_columns
 from pathcast.spark.subscription_places import place_of
 from pathcast.spark.summary import Summary
 from pathcast.spark.tasks import DeliveryTask, TaskReport, UnitT

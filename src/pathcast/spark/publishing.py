@@ -65,12 +65,18 @@ ID_CHARACTERS_MAX: Final = 128
 
 
 @dataclass(frozen=True)
+class PublishedThrough:
+    """The last micro-batch that was published, and whose deliveries if not everybody's."""
+
+    through: int
+    subscriber: str = ""
+
+
+@dataclass(frozen=True)
 class PublishedOutput:
     """An output whose commits are published.
 
     Attributes:
-        storage: Where it lies.
-        layout: What it looks like.
         checkpoint: Where it is remembered what was published.
         last: The last micro-batch that is complete; a publisher that is new begins after it.
         note: Who is told why one waits.
@@ -83,6 +89,14 @@ class PublishedOutput:
     last: int
     note: Callable[[str], None]
     stop: threading.Event
+
+    def published(self, name: str, subscriber: str = "") -> PublishedThrough:
+        """Reads a state of the checkpoint; a new one, which is written, begins with what comes."""
+        found = self.checkpoint.find_as(name, PublishedThrough)
+        if found is None:
+            found = PublishedThrough(self.last, subscriber)
+            self.checkpoint.write_json(name, found)
+        return found
 
 
 class CommitFollower(Protocol):
@@ -107,10 +121,8 @@ class NetworkPublisher:
     """Publishes micro-batches, one after the other.
 
     Args:
-        network: The broker.
         wanted: Whose deliveries, and of which source they are messages.
         publisher: A name that no other pipeline has, whose numbers these are.
-        output: Whose commits.
 
     Attributes:
         through: The last micro-batch that the root has all of.
@@ -132,21 +144,15 @@ class NetworkPublisher:
         self._publisher = publisher
         self._output = output
         self.published = 0
-        try:
-            through, before = output.checkpoint.read_json(
-                STATE, lambda row: (int(row["through"]), str(row["subscriber"]))
-            )
-        except FileNotFoundError:
-            self._done(output.last)
-            return
-        self.through = through
         subscriber = wanted.subscriber
-        if before != subscriber:
+        state = output.published(STATE, subscriber)
+        if state.subscriber != subscriber:
             reason = (
-                f"it was {before} so far: {subscriber} needs an output of its own, or "
+                f"it was {state.subscriber} so far: {subscriber} needs an output of its own, or "
                 f"{output.checkpoint}/{STATE} taken away, to begin with what comes from now on"
             )
             raise invalid_setting("publish.subscriber", reason)
+        self.through = state.through
 
     def check(self) -> None:
         """Return: a root that is away is waited for."""
@@ -235,8 +241,8 @@ class NetworkPublisher:
     def _done(self, batch_id: int) -> None:
         """The root has all of the micro-batches up to this one."""
         self.through = batch_id
-        state = {"through": batch_id, "subscriber": self._wanted.subscriber}
-        self._output.checkpoint.write(STATE, json.dumps(state).encode())
+        state = PublishedThrough(batch_id, self._wanted.subscriber)
+        self._output.checkpoint.write_json(STATE, state)
 
 
 _COLUMNS: Final = ["message_id", "result_number", "fragment", "fragment_bytes", "delivery_id"]

@@ -13,8 +13,7 @@ from __future__ import annotations
 
 import os
 from collections import Counter
-from collections.abc import Mapping
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass
 from typing import Any, Literal, TypeAlias
 
 import pyarrow as pa
@@ -39,11 +38,7 @@ class SubscriptionReason:
     """The outcome of one subscription on the message.
 
     Attributes:
-        subscription_id: Which.
-        query: Its text.
         deliver: What it asks for, "ids" for a notice.
-        verdict: What became of it.
-        deliveries: How many there were.
         message: Why there is no answer, where it was not decided.
         explanation: Where the query fails or how it holds; None where the message is not at hand.
         steps: What is done to the message first.
@@ -68,8 +63,6 @@ class Why:
     """The outcome of a message for a subscriber.
 
     Attributes:
-        subscriber: Who asks.
-        message_id: About what.
         fate: What became of the message itself.
         told: Why it was refused or not read, in words; None otherwise.
         batch_id: Micro-batch that it was in; None if it was in none.
@@ -179,9 +172,17 @@ def why(
     undecided = {row["subscription_id"]: row["message"] for row in not_done}
     rejected = rejected_of(storage, layout, version, subscriber)
     reasons = tuple(
-        replace(
-            _reason(row, count, undecided, content, limits),
-            kept=next((each.told for each in rejected if each.query_id == name), None),
+        SubscriptionReason(
+            name,
+            row.query,
+            row.deliver,
+            "not decided" if name in undecided else "delivered" if count[name] else "not satisfied",
+            count[name],
+            undecided.get(name),
+            None if content is None else _explained(row, content, limits),
+            row.steps,
+            next((each.told for each in rejected if each.query_id == name), None),
+            row.language,
         )
         for name, row in sorted(taken.items())
     )
@@ -191,31 +192,6 @@ def why(
         if each.query_id not in taken
     )
     return Why(subscriber, message_id, "answered", None, batch_id, version, reasons, others)
-
-
-def _reason(
-    row: Subscription,
-    count: Mapping[str, int],
-    undecided: Mapping[str, str],
-    content: bytes | None,
-    limits: Limits | None,
-) -> SubscriptionReason:
-    name = row.id
-    verdict: Verdict = "delivered" if name in count else "not satisfied"
-    if name in undecided:
-        verdict = "not decided"
-    explanation = None if content is None else _explained(row, content, limits)
-    return SubscriptionReason(
-        name,
-        row.query,
-        row.deliver,
-        verdict,
-        count.get(name, 0),
-        undecided.get(name),
-        explanation,
-        row.steps,
-        language=row.language,
-    )
 
 
 def _explained(row: Subscription, content: bytes, limits: Limits | None) -> str | None:

@@ -180,6 +180,8 @@ class SourceSettings(BaseModel):
         for key, kind in (("format", "spark"), ("profile", "broker"), ("record", "records")):
             if self.kind != kind and getattr(self, key) is not None:
                 raise ValueError(f'{key} is given for kind = "{kind}", and for no other')
+        if self.kind == "delta" and self.pattern is not None:
+            raise ValueError("pattern: a Delta table says itself which files it has")
         if self.kind == "records":
             if self.record is None:
                 raise ValueError('kind = "records" needs record, such as /orders/order')
@@ -193,13 +195,6 @@ class SourceSettings(BaseModel):
             f"time is {self.time!r}: name a column of source.columns, or an XPath such as "
             f"//{self.time}"
         )
-
-    @field_validator("pattern")
-    @classmethod
-    def _has_files_of_its_own(cls, pattern: str | None, info: ValidationInfo) -> str | None:
-        if pattern is not None and info.data.get("kind") == "delta":
-            raise ValueError("a Delta table says itself which files it has")
-        return pattern
 
     @property
     def passes_over_lost(self) -> bool:
@@ -356,16 +351,14 @@ class OutputSettings(BaseModel):
         return Storage(self.path, self.storage_options, self.delta_options)
 
 
-ENGINE_ENDED = (
-    "the native kernel answers, and no other engine can be chosen: leave the key out; the "
-    "environment variable PATHCAST_ENGINE=nfa has its plain NFA answer, for debugging"
-)
-
-
 class EngineSettings(BaseModel):
     """How messages are matched."""
 
     model_config = FROZEN
+    ENDED: ClassVar[Mapping[str, str]] = {
+        "engine": "the native kernel answers, and no other engine can be chosen: leave the key "
+        "out; the environment variable PATHCAST_ENGINE=nfa has its plain NFA answer, for debugging"
+    }
 
     threads: int = Field(default=1, ge=1)
     """Threads in each Spark task. Spark runs a task a core: 1 is right as a rule."""
@@ -374,13 +367,6 @@ class EngineSettings(BaseModel):
     limits: dict[str, int | str] = {}
     """Bounds on one message, by the names of pathcast.Limits, such as message_bytes_max, depth_max
     or dtd."""
-
-    @model_validator(mode="before")
-    @classmethod
-    def _refuse_engine(cls, given: object) -> object:
-        if isinstance(given, dict) and "engine" in given:
-            raise ValueError(ENGINE_ENDED)
-        return given
 
     @field_validator("limits")
     @classmethod
@@ -477,17 +463,5 @@ def describe_settings() -> list[SettingDescription]:
 
 
 def load_settings(path: str | os.PathLike[str], overrides: Sequence[str] = ()) -> PipelineSettings:
-    """Read a pipeline file.
-
-    Args:
-        path: The TOML file.
-        overrides: `section.key=value`, the value as in TOML; text needs no quotes.
-
-    Returns:
-        The settings, all paths absolute.
-
-    Raises:
-        ConfigError: The file cannot be read, or a key is unknown, missing or has a value that
-            cannot be used. The message names the key.
-    """
+    """Read a pipeline file, as `pathcast.settings.read_settings` does."""
     return read_settings(PipelineSettings, path, overrides)

@@ -19,7 +19,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
-from typing import TYPE_CHECKING, Final, Protocol, TypeVar
+from typing import TYPE_CHECKING, Final
 
 import pyarrow as pa
 
@@ -32,6 +32,7 @@ from pathcast.spark.arrivals import InboxListing
 from pathcast.spark.delta_source import DeltaListing, columns_of_table
 from pathcast.spark.files import (
     FILE,
+    NO_COLUMNS,
     DirectoryReader,
     FileReader,
     FoundFile,
@@ -111,9 +112,9 @@ def reader_of(source: SourceSettings, limits: Limits, columns: pa.Schema) -> Fil
         source.storage,
         source.message_column,
         source.id_column,
-        columns,
         source.read_bytes_max,
         gone,
+        extra=columns,
     )
 
 
@@ -125,11 +126,8 @@ def units_of(
 ) -> list[Unit]:
     """Files in pieces that different tasks may read.
 
-    Args:
-        reader: What reads them.
-        files: The files.
-        workers: Who looks at them before, where a reader asks for that.
-        unread: Files that are left out; gets those that cannot be read.
+    `workers` look at them before, where a reader asks for that; files of `unread` are left out, and
+    it gets those that cannot be read.
     """
     units: list[Unit] = []
     for file in files:
@@ -148,7 +146,6 @@ def units_of(
     return reader.placed(units, surveys, unread)
 
 
-NO_COLUMNS: Final = pa.schema([])
 COLUMNS: Final = "_columns.arrow"
 
 
@@ -215,21 +212,10 @@ def check_columns(source: SourceSettings, format: FileFormat) -> None:
             passed_columns(source.columns, lambda: columns_there(source, files), None, format)
 
 
-class HasCost(Protocol):
-    """Something that a task does."""
-
-    @property
-    def cost(self) -> int:
-        """About how many bytes there are to read."""
-
-
-UnitT = TypeVar("UnitT", bound=HasCost)
-
-
-def shares_of(units: Sequence[UnitT], tasks: int) -> list[list[UnitT]]:
+def shares_of(units: Sequence[Unit], tasks: int) -> list[list[Unit]]:
     """Units in shares of about the same cost, in their order, each at least one unit."""
     aim = sum(unit.cost for unit in units) / max(1, tasks)
-    shares: list[list[UnitT]] = []
+    shares: list[list[Unit]] = []
     cost = 0.0
     for unit in units:
         if not shares or (cost + unit.cost / 2 > aim and len(shares) < tasks):

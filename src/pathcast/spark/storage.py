@@ -23,6 +23,7 @@ import os
 import shutil
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
+from dataclasses import asdict, is_dataclass
 from functools import cache, cached_property
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any, TypeVar, cast
@@ -149,6 +150,17 @@ class Storage:
             DiskError: As `read_json`.
         """
         return cast("T", self.read_json(name, _adapter(cast("Any", kind)).validate_python))
+
+    def find_as(self, name: str, kind: type[T]) -> T | None:
+        """As `read_as`, but None where there is no file."""
+        with suppress(FileNotFoundError):
+            return self.read_as(name, kind)
+        return None
+
+    def write_json(self, name: str, value: Any) -> None:
+        """Writes a value that `read_json` or, of a dataclass, `read_as` gives back; see `write`."""
+        row = asdict(value) if is_dataclass(value) and not isinstance(value, type) else value
+        self.write(name, (json.dumps(row, sort_keys=True) + "\n").encode())
 
     def exists(self, name: str) -> bool:
         """Whether there is a file."""
