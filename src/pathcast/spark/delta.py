@@ -23,7 +23,7 @@ from typing import TYPE_CHECKING, Any, Final
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from pathcast.errors import MissingDependencyError, invalid_setting
+from pathcast.errors import extra, invalid_setting
 from pathcast.spark.delta_log import LOG
 from pathcast.spark.ledger import Commit
 from pathcast.spark.schemas import OUTPUTS, OutputName
@@ -54,12 +54,8 @@ class DeltaTables:
     """
 
     def __init__(self, output: Storage, layout: Layout) -> None:
-        try:
+        with extra("delta", "format = delta"):
             import deltalake
-        except ImportError as error:
-            raise MissingDependencyError(
-                "dependency.missing", purpose="format = delta", module="deltalake", extra="delta"
-            ) from error
         self._library = deltalake
         self._output = output
         self._layout = layout

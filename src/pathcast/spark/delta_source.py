@@ -28,7 +28,7 @@ from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias
 
 import pyarrow as pa
 
-from pathcast.errors import MissingDependencyError, SourceError, invalid_setting
+from pathcast.errors import SourceError, extra, invalid_setting
 from pathcast.spark.delta_log import (
     AddedFile,
     TableVersion,
@@ -252,13 +252,9 @@ def open_table(storage: Storage) -> DeltaTable:
         MissingDependencyError: `deltalake` is not installed.
         SourceError: It asks for what is not known here.
     """
-    try:
+    with extra("delta", "kind = delta"):
         from deltalake import DeltaTable
         from deltalake.exceptions import DeltaError
-    except ImportError as error:
-        raise MissingDependencyError(
-            "dependency.missing", purpose="kind = delta", module="deltalake", extra="delta"
-        ) from error
     try:
         table = DeltaTable(str(storage), storage_options=storage.delta_options or None)
     except (DeltaError, OSError, ValueError) as error:

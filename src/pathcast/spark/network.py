@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from pydantic import BaseModel, Field, SecretStr, model_validator
 
-from pathcast.errors import MissingDependencyError
+from pathcast.errors import extra
 from pathcast.settings import FROZEN
 
 if TYPE_CHECKING:
@@ -76,15 +76,11 @@ def connect(network: NetworkSettings) -> BrokerClient:
     Raises:
         MissingDependencyError: The extra `net` is not installed.
     """
-    try:
+    with extra("net", "[network]"):
         from pathcast.transport.broker_requests import CODEC
         from pathcast.transport.client import BrokerClient
         from pathcast.transport.grpc_streams import Address
         from pathcast.transport.security import Certificates
-    except ImportError as error:
-        raise MissingDependencyError(
-            "dependency.missing", purpose="[network]", module=error.name or "grpc", extra="net"
-        ) from error
     certificates = None
     if network.certificate and network.key and network.authority:
         certificates = Certificates(network.certificate, network.key, network.authority)

@@ -28,7 +28,7 @@ from functools import cache, cached_property
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any, TypeVar, cast
 
-from pathcast.errors import DiskError, MissingDependencyError, invalid_setting
+from pathcast.errors import DiskError, extra, invalid_setting
 from pathcast.spark.unwritable import OutputFile, writing
 
 if TYPE_CHECKING:
@@ -259,12 +259,8 @@ class Storage:
 
     @cached_property
     def _resolved(self) -> tuple[AbstractFileSystem, str]:
-        try:
+        with extra("spark", self.place):
             from fsspec.core import url_to_fs
-        except ImportError as error:
-            raise MissingDependencyError(
-                "dependency.missing", purpose=self.place, module="fsspec", extra="spark"
-            ) from error
         try:
             fs, root = url_to_fs(self.place, **self._options)
         except (ImportError, ValueError) as error:
