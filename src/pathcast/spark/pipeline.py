@@ -261,7 +261,7 @@ class Pipeline:
         reader = reader_of(self._settings.source, limits, self.batches.extra)
         unread: dict[str, PathcastError] = {}
         while True:
-            units = units_of(reader, files, workers, unread)
+            units = units_of(reader, files, unread, workers)
             self._say_what_is_lacking(units)
             shares = shares_of(units, workers.count)
             if not shares:

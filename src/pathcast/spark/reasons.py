@@ -14,7 +14,7 @@ from __future__ import annotations
 import os
 from collections import Counter
 from dataclasses import asdict, dataclass
-from typing import Any, Literal, TypeAlias
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -23,11 +23,17 @@ from pathcast.errors import PathcastError
 from pathcast.limits import Limits
 from pathcast.model import QueryLanguage, Subscription
 from pathcast.registry import Registry
+from pathcast.spark.files import NO_COLUMNS, shown
 from pathcast.spark.generations import Generation
+from pathcast.spark.journal import Journal
 from pathcast.spark.last_valid import subscriptions_of
 from pathcast.spark.ledger import Commit, committed_batches
 from pathcast.spark.outputs import KEPT, layout_of, read_output, rejected_of
+from pathcast.spark.sources import listing_of, reader_of, units_of
 from pathcast.spark.storage import Storage, as_storage
+
+if TYPE_CHECKING:
+    from pathcast.spark.settings import PipelineSettings
 
 Verdict: TypeAlias = Literal["delivered", "not satisfied", "not decided"]
 Fate: TypeAlias = Literal["answered", "refused", "not read", "not seen"]
@@ -234,4 +240,39 @@ def _unread(storage: Storage, name: str) -> tuple[Commit, str] | None:
         for entry in commit.unread:
             if entry.name == name:
                 return commit, entry.message
+    return None
+
+
+def batch_of(settings: PipelineSettings, message_id: str) -> int | None:
+    """The last micro-batch of a file that is named as its message; None for other sources."""
+    is_named = settings.source.kind == "directory"
+    return Journal(settings.checkpoint).last_entry(message_id) if is_named else None
+
+
+def message_of(settings: PipelineSettings, message_id: str) -> bytes | None:
+    """The bytes of a message, if the source still has it.
+
+    Cost: one file where its name is the id; otherwise the source is read from its beginning.
+    """
+    source = settings.source
+    if source.kind == "spark":
+        return None
+    try:
+        files, _ = listing_of(source).look(set())
+    except (OSError, PathcastError):
+        return None
+    if source.kind == "directory":
+        files = [file for file in files if file.name == message_id]
+    elif source.kind == "archive":
+        files = [file for file in files if message_id.startswith(f"{shown(file.name)}!")]
+    elif source.kind == "records":
+        files = [file for file in files if message_id.rpartition("#")[0] == shown(file.name)]
+    reader = reader_of(source, settings.engine.message_limits(), NO_COLUMNS)
+    unread: dict[str, PathcastError] = {}
+    for file in files:
+        for batch, _ in reader.read(units_of(reader, [file], unread), unread):
+            place = pc.index(batch.column("message_id"), message_id).as_py()
+            if place >= 0:
+                content: bytes | None = batch.column("message")[place].as_py()
+                return content
     return None

@@ -44,12 +44,12 @@ from pathcast.spark.listing import Listing
 from pathcast.spark.parquet import ParquetReader, columns_of
 from pathcast.spark.passed_types import passed_type
 from pathcast.spark.records import RecordReader
+from pathcast.spark.workers import InProcess, Workers
 
 if TYPE_CHECKING:
     from pathcast.spark.network import NetworkSettings
     from pathcast.spark.settings import SourceSettings
     from pathcast.spark.storage import Storage
-    from pathcast.spark.workers import Workers
     from pathcast.spark.writing import FileFormat
 
 PATTERNS: Final[Mapping[str, tuple[str, ...]]] = {
@@ -121,13 +121,13 @@ def reader_of(source: SourceSettings, limits: Limits, columns: pa.Schema) -> Fil
 def units_of(
     reader: FileReader,
     files: Sequence[FoundFile],
-    workers: Workers,
     unread: dict[str, PathcastError],
+    workers: Workers | None = None,
 ) -> list[Unit]:
     """Files in pieces that different tasks may read.
 
-    `workers` look at them before, where a reader asks for that; files of `unread` are left out, and
-    it gets those that cannot be read.
+    Files of `unread` are left out, and it gets those that cannot be read. `workers`, or this
+    process, look at files before where a reader asks for that.
     """
     units: list[Unit] = []
     for file in files:
@@ -142,6 +142,7 @@ def units_of(
         for unit, after in zip(units, following, strict=True)
         if unit.groups and after is not None and after.name == unit.name
     ]
+    workers = workers or InProcess()
     surveys = workers.run(reader.survey, shares_of(ranges, workers.count)) if ranges else []
     return reader.placed(units, surveys, unread)
 
