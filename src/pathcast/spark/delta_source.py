@@ -294,11 +294,7 @@ def files_of_table(table: DeltaTable) -> list[AddedFile]:
 
 
 def columns_of_table(storage: Storage, names: tuple[str, ...]) -> pa.Schema:
-    """The types of columns that are passed through.
-
-    Raises:
-        ConfigError: The table does not have one of them.
-    """
+    """The types of columns that are passed through; ConfigError where one is not there."""
     there = pa.schema(open_table(storage).schema().to_arrow())
     missing = [name for name in names if name not in there.names]
     if missing:

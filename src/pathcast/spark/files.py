@@ -231,12 +231,8 @@ def as_unread(name: str, unread: dict[str, PathcastError], code: str = FILE) -> 
     """Records any exception of the body as the reason why a file is unread.
 
     Libraries raise exceptions of every type on damaged files. One that escaped would end the task,
-    at every later run as well, and with it all other files of the micro-batch.
-
-    Args:
-        name: The file.
-        unread: Gets the file and the error.
-        code: Code of the error, unless the exception is a `PathcastError`.
+    at every later run as well, and with it all other files of the micro-batch. `code` is that of
+    the error, unless the exception is a `PathcastError`.
     """
     try:
         yield
@@ -263,13 +259,7 @@ def read_parts(
     unread: dict[str, PathcastError],
     batches: Callable[[Unit], Iterator[pa.RecordBatch]],
 ) -> Iterator[tuple[pa.RecordBatch, str | None]]:
-    """Reads units of files that hold many messages, each by itself; as `FileReader.read`.
-
-    Args:
-        units: What to read; of files that are unread nothing more.
-        unread: Gets the files that cannot be read, and why.
-        batches: Reads one.
-    """
+    """Reads units of files that hold many messages, of files that are unread nothing more."""
     for unit in units:
         if unit.name in unread:
             continue

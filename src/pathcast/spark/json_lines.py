@@ -68,9 +68,7 @@ def as_json_rows(table: pa.Table) -> Iterator[dict[str, object]]:
 def of_json_rows(rows: Sequence[dict[str, Any]], schema: pa.Schema) -> pa.Table:
     """The rows of which `as_json_rows` made these; columns passed through are as JSON has them.
 
-    Args:
-        rows: As the lines have them; they are changed.
-        schema: Columns of the output.
+    The given rows are changed.
     """
     for row in rows:
         packed = row.pop(schemas.FRAGMENT_BASE64, None)

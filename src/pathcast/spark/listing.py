@@ -61,11 +61,7 @@ class Listing(SourceListing):
     def look(
         self, done: Container[str], again: Mapping[str, FoundFile] | None = None
     ) -> tuple[list[FoundFile], dict[str, OSError]]:
-        """The files that are not done, oldest first, and the folders that could not be listed.
-
-        Args:
-            done: Names that are not asked for.
-            again: Not needed: what is asked for again is found again.
+        """Look as `SourceListing.look` says; oldest files first. What is asked for is found again.
 
         Raises:
             OSError: The place itself cannot be listed.

@@ -69,9 +69,6 @@ class MessageTimes:
     def of(self, batch: pa.RecordBatch) -> pa.Array:
         """Returns the time of each message of a batch; null where it has none.
 
-        Args:
-            batch: Messages, `schemas.SOURCE`, and columns that are passed through.
-
         Raises:
             ConfigError: The column is neither text nor a time.
         """

@@ -107,10 +107,7 @@ class RecordReader(FileReader):
     ) -> list[Unit]:
         """Units with the places of their ranges, those left out that a file does not come to.
 
-        Args:
-            units: What `units` gave, of any files.
-            surveys: What is known of the ranges, but for the last one of each file.
-            unread: Gets the files that cannot be read.
+        The surveys are of all ranges but the last one of each file.
         """
         known: dict[tuple[str, int], Outcomes] = {}
         for name, start, outcomes in surveys:

@@ -255,10 +255,6 @@ def check_master(master: str, environ: Mapping[str, str]) -> None:
 
     Of a standalone master where nobody listens Spark would know in a minute.
 
-    Args:
-        master: Spark's master URL.
-        environ: Environment of Spark.
-
     Raises:
         ConfigError: None of the addresses of "spark://..." can be connected to, or there is no
             port; or YARN has no configuration.
@@ -348,11 +344,7 @@ def _context(conf: SparkConf) -> SparkContext:
 
 
 def causes(error: Py4JJavaError) -> list[str]:
-    """Returns the first lines of a Java exception and of its causes, the innermost last.
-
-    Args:
-        error: As Py4J gives it. Its JVM has to run.
-    """
+    """Returns the first lines of a Java exception and of its causes, the innermost last."""
     found: list[str] = []
     exception = error.java_exception
     while exception is not None and len(found) < _CAUSES_MAX:
@@ -366,9 +358,7 @@ def causes(error: Py4JJavaError) -> list[str]:
 def refused_start(master: str, told: Sequence[str]) -> ConfigError:
     """Returns the error of a context that did not start, with the setting that is to be mended.
 
-    Args:
-        master: The master URL.
-        told: What Spark says, and its causes (`causes`).
+    `told` is what Spark says, and its `causes`.
 
     Example:
         >>> said = ["An error has occurred.", "Connection refused: /10.0.0.9:6443"]

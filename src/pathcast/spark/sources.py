@@ -69,11 +69,8 @@ def listing_of(
 ) -> SourceListing:
     """Return the listing of a source's files.
 
-    Args:
-        source: The settings of the source.
-        checkpoint: What remembers how far a table or an inbox was read; without, it is listed as it
-            is now.
-        network: The broker whose inbox it is; without, what was fetched is listed.
+    A table or an inbox is listed as it is now without a checkpoint, which remembers how far it was
+    read; nothing is fetched from an inbox without a network.
     """
     storage = source.storage
     if source.kind == "delta":
@@ -161,11 +158,7 @@ def passed_columns(
     Once all are known they stay the same for the life of the checkpoint, whatever the source says
     later: rows of one output have one type.
 
-    Args:
-        columns: Their names.
-        there: Finds them in the source (`columns_there`), as far as they can be found.
-        checkpoint: Where they are kept; None where nobody has to remember them.
-        format: Format of the outputs.
+    `there` finds them in the source (`columns_there`), as far as they can be found.
 
     Raises:
         ConfigError: The source has not one of them, or outputs have no type for its values.
