@@ -25,7 +25,7 @@ import pyarrow.compute as pc
 
 from pathcast.errors import extra, invalid_setting
 from pathcast.spark.delta_log import LOG
-from pathcast.spark.ledger import Commit
+from pathcast.spark.ledger import Commit, CommitFollower
 from pathcast.spark.schemas import OUTPUTS, OutputName
 from pathcast.spark.storage import Storage
 from pathcast.spark.unwritable import unwritable_in, writing
@@ -195,7 +195,7 @@ class DeltaTables:
             ) from error
 
 
-class DeltaPublisher:
+class DeltaPublisher(CommitFollower):
     """Adds micro-batches to the tables of an output, one after the other.
 
     A table has its columns from the beginning: until the types of those that are passed through are
@@ -204,10 +204,6 @@ class DeltaPublisher:
     Args:
         checkpoint: Id of the checkpoint that numbers the micro-batches.
         columns: Gives the columns that are passed through; None while their types are not known.
-
-    Attributes:
-        through: The last micro-batch that all tables have, as far as it is known.
-        published: No message: tables are the output itself.
     """
 
     def __init__(
@@ -216,7 +212,6 @@ class DeltaPublisher:
         self._tables = tables
         self._checkpoint = checkpoint
         self._columns = columns
-        self.through = self.published = 0
 
     def check(self) -> None:
         """Find out which micro-batches the tables have."""

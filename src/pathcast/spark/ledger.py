@@ -19,6 +19,7 @@ from __future__ import annotations
 import fcntl
 import time
 import uuid
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field, fields, replace
@@ -129,6 +130,25 @@ class Commit:
             DiskError: Its commit cannot be read.
         """
         return output.read_as(f"{COMMITS}/{batch_id}.json", cls)
+
+
+class CommitFollower(ABC):
+    """Publishes what commits say, in their order.
+
+    Attributes:
+        through: The last micro-batch that was published, as far as it is known.
+        published: Messages that this object has published.
+    """
+
+    through = 0
+    published = 0
+
+    def check(self) -> None:  # noqa: B027
+        """Raises what can be seen beforehand to keep it from publishing."""
+
+    @abstractmethod
+    def publish(self, commit: Commit) -> bool:
+        """Publishes a micro-batch; False if it was told to stop before the end."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -35,6 +35,7 @@ from pathcast.spark.ledger import (
     BatchLedger,
     CheckpointSource,
     Commit,
+    CommitFollower,
     Unread,
     remove_strays,
 )
@@ -42,11 +43,7 @@ from pathcast.spark.message_times import MessageTimes
 from pathcast.spark.outputs import Layout, claim
 from pathcast.spark.pinning import Pinning
 from pathcast.spark.progress import ProgressReport
-from pathcast.spark.publishing import (
-    CommitFollower,
-    NetworkPublisher,
-    PublishedOutput,
-)
+from pathcast.spark.publishing import NetworkPublisher, PublishedOutput
 from pathcast.spark.retention import KeptBatches
 from pathcast.spark.sources import passed_columns
 from pathcast.spark.subscription_places import place_of

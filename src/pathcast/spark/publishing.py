@@ -25,18 +25,18 @@ import json
 import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Final, Protocol
+from typing import TYPE_CHECKING, Any, Final
 
 import pyarrow as pa
 
 from pathcast.errors import PublicationError, UnavailableError, invalid_setting
 from pathcast.limits import KIB
+from pathcast.spark.ledger import Commit, CommitFollower
 from pathcast.spark.network import connect, wait_for
 from pathcast.spark.outputs import rows_of
 from pathcast.spark.schemas import body_of
 
 if TYPE_CHECKING:
-    from pathcast.spark.ledger import Commit
     from pathcast.spark.network import NetworkSettings, PublishSettings
     from pathcast.spark.outputs import Layout
     from pathcast.spark.storage import Storage
@@ -99,34 +99,12 @@ class PublishedOutput:
         return found
 
 
-class CommitFollower(Protocol):
-    """Publishes what commits say, in their order.
-
-    Attributes:
-        through: The last micro-batch that was published.
-        published: Messages that this object has published.
-    """
-
-    through: int
-    published: int
-
-    def check(self) -> None:
-        """Raises what can be seen beforehand to keep it from publishing."""
-
-    def publish(self, commit: Commit) -> bool:
-        """Publishes a micro-batch; False if it was told to stop before the end."""
-
-
-class NetworkPublisher:
+class NetworkPublisher(CommitFollower):
     """Publishes micro-batches, one after the other.
 
     Args:
         wanted: Whose deliveries, and of which source they are messages.
         publisher: A name that no other pipeline has, whose numbers these are.
-
-    Attributes:
-        through: The last micro-batch that the root has all of.
-        published: Messages that this object has published.
 
     Raises:
         ConfigError: Deliveries of another subscriber were published so far.
@@ -143,7 +121,6 @@ class NetworkPublisher:
         self._wanted = wanted
         self._publisher = publisher
         self._output = output
-        self.published = 0
         subscriber = wanted.subscriber
         state = output.published(STATE, subscriber)
         if state.subscriber != subscriber:
@@ -153,9 +130,6 @@ class NetworkPublisher:
             )
             raise invalid_setting("publish.subscriber", reason)
         self.through = state.through
-
-    def check(self) -> None:
-        """Return: a root that is away is waited for."""
 
     def publish(self, commit: Commit) -> bool:
         """Publishes a micro-batch; whether all of it is on the root's disk.
