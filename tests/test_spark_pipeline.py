@@ -750,8 +750,8 @@ def test_a_folder_that_cannot_be_listed_waits_and_costs_no_other(
     original = os.scandir
 
     def refusing(path: Any) -> Any:
-        if str(path).endswith("closed/"):
-            raise PermissionError(13, "Permission denied")
+        if str(path).endswith("closed"):
+            raise PermissionError(13, "Permission denied", str(path))
         return original(path)
 
     monkeypatch.setattr(os, "scandir", refusing)

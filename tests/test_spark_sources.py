@@ -92,8 +92,8 @@ def test_a_missing_directory_is_an_error_and_a_missing_folder_a_fault(tmp_path: 
     original = os.scandir
 
     def refusing(path: Any) -> Any:
-        if str(path).endswith("closed/"):
-            raise PermissionError(13, "Permission denied")
+        if str(path).endswith("closed"):
+            raise PermissionError(13, "Permission denied", str(path))
         return original(path)
 
     with pytest.MonkeyPatch.context() as patch:

@@ -39,11 +39,6 @@ ColumnValues: TypeAlias = tuple[tuple[str, str | None], ...]
 """Columns that have one value in a whole file, and lie outside of it."""
 
 
-def column_values(rows: Iterable[Sequence[Any]]) -> ColumnValues:
-    """Columns and values as JSON gives them back."""
-    return tuple((name, value) for name, value in rows)
-
-
 @dataclass(frozen=True, slots=True)
 class FoundFile:
     """A file of the source, as it was when it was found.
@@ -62,14 +57,15 @@ class FoundFile:
 
     def to_row(self) -> list[Any]:
         """For JSON."""
-        row: list[Any] = [self.name, self.size, self.modified_ns, self.changed_ns]
-        return [*row, self.values] if self.values else row
+        values = [self.values] if self.values else []
+        return [self.name, self.size, self.modified_ns, self.changed_ns, *values]
 
     @classmethod
     def from_row(cls, row: Sequence[Any]) -> Self:
         """Return the file of a row of JSON."""
         name, size, modified_ns, changed_ns, *rest = row
-        return cls(name, size, modified_ns, changed_ns, column_values(rest[0] if rest else ()))
+        values = tuple((column, value) for column, value in (rest[0] if rest else ()))
+        return cls(name, size, modified_ns, changed_ns, values)
 
 
 @dataclass(frozen=True, slots=True)
