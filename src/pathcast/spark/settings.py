@@ -20,7 +20,6 @@ from pathlib import Path
 from typing import Annotated, ClassVar, Final, Literal, TypeAlias
 
 from pydantic import (
-    BaseModel,
     BeforeValidator,
     Field,
     ValidationInfo,
@@ -32,11 +31,11 @@ from pathcast.errors import PathcastError
 from pathcast.limits import Limits
 from pathcast.records import record_path
 from pathcast.settings import (
-    FROZEN,
     FileSettings,
     HostPort,
     Place,
     SettingDescription,
+    SettingsSection,
     described,
     did_you_mean,
     read_settings,
@@ -69,10 +68,8 @@ WITH_COLUMNS: Final = ("parquet", "delta", "broker", "spark")
 """Kinds of sources whose messages are rows."""
 
 
-class SourceSettings(BaseModel):
+class SourceSettings(SettingsSection):
     """Where messages come from."""
-
-    model_config = FROZEN
 
     kind: SourceKind = "directory"
     """ "directory": each file is a message and its path inside the directory the id; "parquet":
@@ -213,10 +210,8 @@ class SourceSettings(BaseModel):
         return Storage(self.path, self.storage_options, self.delta_options)
 
 
-class SubscriptionSettings(BaseModel):
+class SubscriptionSettings(SettingsSection):
     """Settings of the subscriptions."""
-
-    model_config = FROZEN
 
     path: Path | None = None
     """File with the columns subscriber, query_id and query: separated by tabs (.tsv) or commas
@@ -268,10 +263,8 @@ class SubscriptionSettings(BaseModel):
         return self
 
 
-class ModeSettings(BaseModel):
+class ModeSettings(SettingsSection):
     """Once, or for as long as messages come."""
-
-    model_config = FROZEN
 
     kind: Literal["batch", "stream"] = "batch"
     """ "batch" ends when what was there at the start is done; "stream" watches the source until it
@@ -292,10 +285,8 @@ class ModeSettings(BaseModel):
     given. It has no token: keep it on loopback."""
 
 
-class TopicSettings(BaseModel):
+class TopicSettings(SettingsSection):
     """Topics of Kafka that get what the output gets."""
-
-    model_config = FROZEN
 
     options: dict[str, SparkValue]
     """Options of Spark's writer for Kafka, as they are: "kafka.bootstrap.servers", and what the
@@ -313,10 +304,8 @@ class TopicSettings(BaseModel):
         return self
 
 
-class OutputSettings(BaseModel):
+class OutputSettings(SettingsSection):
     """Where results go, and what they look like."""
-
-    model_config = FROZEN
 
     path: Place
     """Directory for matches, dead_letters, inboxes and rejected_queries, on a file system that all
@@ -351,10 +340,9 @@ class OutputSettings(BaseModel):
         return Storage(self.path, self.storage_options, self.delta_options)
 
 
-class EngineSettings(BaseModel):
+class EngineSettings(SettingsSection):
     """How messages are matched."""
 
-    model_config = FROZEN
     ENDED: ClassVar[Mapping[str, str]] = {
         "engine": "the native kernel answers, and no other engine can be chosen: leave the key "
         "out; the environment variable PATHCAST_ENGINE=nfa has its plain NFA answer, for debugging"
@@ -383,10 +371,8 @@ class EngineSettings(BaseModel):
         return Limits(**self.limits)  # type: ignore[arg-type]
 
 
-class SparkSettings(BaseModel):
+class SparkSettings(SettingsSection):
     """The Spark session that the pipeline starts, where there is none."""
-
-    model_config = FROZEN
 
     master: str = "local[*]"
     """Master URL; local[2] uses two cores of this machine, spark://HOST:7077 those of a cluster."""
