@@ -3,13 +3,12 @@
 Read in this order: `micro_batches` (what is pinned, answered, committed, published), `pipeline` (of
 files), `replaying` (what is done, again), `query_run` (of a source that Spark reads), `delivery`,
 `frames` and `frame_tasks` (of frames), `sources`, `files` and `listing` with `parquet`,
-`bounded_memory`, `archives`,
-`records`, `delta_source` and `delta_log`, and `journal` (what belongs to it), `book`, `last_valid`,
-`generations` and `copies` (who wants what), `tasks`, `answering`, `joined_answers`, `message_times`
-and `writing` (what a worker does), `ledger`, `outputs`, `delta`, `compacting`, `retention`,
-`storage` and `unwritable` (what counts, and where), `workers`, `session`, `java` and `shipping`
-(who runs it), `settings`, `summary`, `progress`,
-`status` and `metrics` (what people say and see).
+`bounded_memory`, `archives`, `records`, `delta_source` and `delta_log`, and `journal` (what belongs
+to it), `book`, `last_valid`, `generations` and `copies` (who wants what), `tasks`, `answering`,
+`joined_answers`, `message_times` and `writing` (what a worker does), `ledger`, `outputs`, `delta`,
+`compacting`, `retention`, `storage` and `unwritable` (what counts, and where), `workers`,
+`session`, `java` and `shipping` (who runs it), `settings`, `summary`, `progress`, `status` and
+`metrics` (what people say and see).
 
 Example:
     >>> from pathcast.spark import load_settings, run
