@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
-from dataclasses import fields, replace
+from dataclasses import dataclass, fields, replace
+from datetime import datetime
 from enum import StrEnum
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
-from pathcast.errors import ConfigError
+from pathcast.errors import ConfigError, invalid_setting
 from pathcast.limits import Limits
 from pathcast.model import QueryLanguage
+from pathcast.moments import moment_of
 from pathcast.query import PREFIX_PACKS
 
 
@@ -31,9 +33,6 @@ class LanguageChoice(StrEnum):
 
 FormatOption = Annotated[
     Format, typer.Option("--format", help="text for people, json for programs.")
-]
-SettingsArgument = Annotated[
-    Path | None, typer.Argument(help="TOML file; --describe lists what it may say.")
 ]
 OverrideOption = Annotated[
     list[str] | None,
@@ -115,6 +114,16 @@ LabelOption = Annotated[
     list[str] | None,
     typer.Option("--label", metavar="NAME=VALUE", help="To find it by. Repeatable."),
 ]
+
+
+@dataclass(frozen=True)
+class QueryOptions:
+    """Options of a command that reads queries, whatever they come in, for messages."""
+
+    namespace: NamespaceOption = None
+    language: LanguageOption = None
+    values: ValuesOption = None
+    limit: LimitOption = None
 
 
 def existing(path: Path | None) -> Path | None:
@@ -216,3 +225,16 @@ def read_limits(pairs: list[str] | None, base: Limits | None = None) -> Limits:
 
 def _refused(option: str, reason: str) -> ConfigError:
     return ConfigError("config.invalid", key=option, reason=reason)
+
+
+def moment_given(option: str, text: str) -> datetime:
+    """The moment that the text of an option says, in UTC.
+
+    Raises:
+        ConfigError: It says none.
+    """
+    try:
+        return moment_of(text)
+    except ValueError as error:
+        reason = f"{text!r} is no time such as 2026-03-01T12:00+01:00"
+        raise invalid_setting(option, reason) from error

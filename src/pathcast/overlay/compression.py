@@ -9,7 +9,7 @@ Example:
     >>> here = LinkCompression("b", "zstd", SourceDictionaries("a"))
     >>> there = LinkCompression("a", "text", SourceDictionaries("b"))
     >>> order = b"<order>" + b"<item>tea</item>" * 9 + b"</order>"
-    >>> told = Forward("a", 1, 1, 0, 1, (StreamMessage(1, "shop", "m1", 1, "", False, order),))
+    >>> told = Forward("a", 1, 1, 0, 1, (StreamMessage(1, "shop", "m1", 1, "", False, 0, order),))
     >>> packed = here.outgoing(told)
     >>> packed.messages[0].format, len(packed.messages[0].body) < 50
     ('zstd', True)
@@ -32,7 +32,7 @@ from typing import Any, Final, TypeVar
 
 import msgspec
 
-from pathcast.errors import ConfigError, MissingDependencyError, PeerError
+from pathcast.errors import ConfigError, MissingDependencyError, PeerError, extra
 from pathcast.overlay.messages import (
     DICTIONARY_BYTES_MAX,
     MESSAGE_BYTES_MAX,
@@ -359,10 +359,6 @@ def zstandard() -> Any:
     Raises:
         MissingDependencyError: It is not installed.
     """
-    try:
+    with extra("net", "zstd"):
         import zstandard as library
-    except ModuleNotFoundError as error:
-        raise MissingDependencyError(
-            "dependency.missing", purpose="zstd", module="zstandard", extra="net"
-        ) from error
     return library
