@@ -189,7 +189,7 @@ class ConditionWalk:
             case tuple():
                 for each in expr:
                     self._part(each, is_decisive=False)
-            case _:
+            case _ if is_dataclass(expr):
                 for each in fields(expr):
                     inner = getattr(expr, each.name)
                     if isinstance(inner, tuple) or is_dataclass(inner):
