@@ -165,13 +165,15 @@ def test_what_is_told_is_true(seed: int) -> None:
     for _ in range(120):
         left = draw.choice(LEFT)
         parts = [
-            f"{left} {draw.choice(OPERATORS)} {draw.choice(RIGHT)}"
+            draw.choice(("{}", "{}", "not({})")).format(
+                f"{left} {draw.choice(OPERATORS)} {draw.choice(RIGHT)}"
+            )
             for _ in range(draw.choice((1, 2, 2)))
         ]
         # Several items where one is wanted, which XQuery refuses, are the first here.
         condition = draw.choice((" and ", "][")).join(parts)
         text = f"for $v in //v[{condition}] return <hit/>"
-        issues = program_truths(parse(text))
+        issues = [each for each in program_truths(parse(text)) if each.truth != "implied"]
         if any(issue.truth == "never" for issue in issues):
             told += 1
             assert rows(condition) == 0, (condition, issues)
