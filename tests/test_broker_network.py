@@ -319,11 +319,3 @@ def test_subscribe_waits_for_its_own_life_of_an_id(monkeypatch: pytest.MonkeyPat
     monkeypatch.setattr(net_client, "brokers_of", lambda reach: brokers)
     result = CliRunner().invoke(build_app(), ["net", "subscribe", "s", "//a", "--at", "a"])
     assert (result.exit_code, client.read) == (0, [7, 8]), result.output
-
-
-@pytest.mark.nightly
-def test_the_demonstration_accounts_for_every_delivery(tmp_path: Path) -> None:
-    arguments = ["net", "demo", "--out", str(tmp_path / "d"), "--profiles", "2000"]
-    result = CliRunner().invoke(build_app(), [*arguments, "--messages", "150"])
-    assert result.exit_code == 0, result.output
-    assert "lost: 0, doubled: 0, foreign: 0" in result.output

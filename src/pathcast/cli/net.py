@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Collection, Iterator, Mapping
+from collections import Counter
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, Final
 
 import typer
 
@@ -13,46 +14,22 @@ from pathcast.cli.columns import in_bytes, print_columns
 from pathcast.cli.console import (
     answers,
     extra,
-    guarded,
     print_settings,
     say,
     say_warning,
     write_json_line,
 )
-from pathcast.cli.exits import EXIT_CODES_HELP, ExitCode
+from pathcast.cli.exits import ExitCode
 from pathcast.cli.local_processes import end_all, start_gone
 from pathcast.cli.net_client import (
+    CLIENTS,
     NETWORK,
     DirectoryOption,
-    add_clients,
     brokers_of,
     network_in,
 )
-from pathcast.cli.net_demo import demo, sent_by_flow
-from pathcast.cli.net_sources import add_sources
-from pathcast.cli.reach import CallOptions, with_reach
-
-
-def build_net() -> typer.Typer:
-    """The commands about a network."""
-    app = typer.Typer(
-        help="A network of brokers, on this machine or elsewhere.", no_args_is_help=True
-    )
-    app.command("up", epilog=EXIT_CODES_HELP)(guarded(up))
-    app.command("ls", epilog=EXIT_CODES_HELP)(guarded(with_reach(ls)))
-    app.command("status", epilog=EXIT_CODES_HELP)(guarded(with_reach(status)))
-    app.command("map", epilog=EXIT_CODES_HELP)(guarded(draw))
-    app.command("kill", epilog=EXIT_CODES_HELP)(guarded(kill))
-    app.command("heal", epilog=EXIT_CODES_HELP)(guarded(heal))
-    app.command("link", epilog=EXIT_CODES_HELP)(guarded(link))
-    app.command("trace", epilog=EXIT_CODES_HELP)(guarded(with_reach(trace)))
-    app.command("way", epilog=EXIT_CODES_HELP)(guarded(with_reach(way)))
-    app.command("down", epilog=EXIT_CODES_HELP)(guarded(down))
-    add_clients(app)
-    add_sources(app)
-    app.command("context", epilog=EXIT_CODES_HELP)(guarded(context))
-    app.command("demo", epilog=EXIT_CODES_HELP)(guarded(demo))
-    return app
+from pathcast.cli.net_sources import SOURCES
+from pathcast.cli.reach import CallOptions
 
 
 def up(
@@ -121,6 +98,15 @@ def ls(
         for notice in () if status is None else _notices(status, brokers.kept_at(name), gone):
             say_warning(f"{name}: {notice}")
     return ExitCode.OK if all(statuses.values()) else ExitCode.REFUSED
+
+
+def sent_by_flow(statuses: Iterable[Mapping[str, Any] | None]) -> dict[str, int]:
+    """Flow -> bytes that brokers have sent over the connections that they have now."""
+    total: Counter[str] = Counter()
+    for status in statuses:
+        for each in status["neighbours"].values() if status is not None else ():
+            total.update(each["sent_by_flow"])
+    return dict(total)
 
 
 def _notices(status: dict[str, Any], directory: str, gone: Collection[str]) -> Iterator[str]:
@@ -317,3 +303,21 @@ def down(directory: DirectoryOption = NETWORK) -> ExitCode:
     """End all brokers; what they keep stays, and pathcast net heal goes on with it."""
     end_all(network_in(directory))
     return ExitCode.OK
+
+
+COMMANDS: Final = {
+    "up": up,
+    "ls": ls,
+    "status": status,
+    "map": draw,
+    "kill": kill,
+    "heal": heal,
+    "link": link,
+    "trace": trace,
+    "way": way,
+    "down": down,
+    **CLIENTS,
+    **SOURCES,
+    "context": context,
+}
+"""Name -> command."""
