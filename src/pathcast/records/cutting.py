@@ -122,7 +122,7 @@ class Splitter:
         tags = [self._tag(handle, offset) for offset in place.tags]
         handle.seek(start)
         cutter = self._cutter(head, place, tags, start, until)
-        return RangeCut(place, handle, cutter, blocks(handle, start, until), until)
+        return RangeCut(handle, cutter, blocks(handle, start, until), until)
 
     def cut_stream(self, handle: IO[bytes]) -> Iterator[pa.RecordBatch]:
         """The rows of a file that is read from its beginning to its end.
@@ -191,19 +191,12 @@ class RangeCut:
     """The rows of a range, in batches of schema `RECORDS`; iterating gives each of them once.
 
     Attributes:
-        place: What the first byte of the range was taken to lie in.
         handle: The file, to be closed by whoever has opened it.
     """
 
     def __init__(
-        self,
-        place: BytePlace,
-        handle: IO[bytes],
-        cutter: RangeCutter,
-        source: Iterator[bytes],
-        until: int,
+        self, handle: IO[bytes], cutter: RangeCutter, source: Iterator[bytes], until: int
     ) -> None:
-        self.place = place
         self.handle = handle
         self._cutter = cutter
         self._until = until
@@ -216,14 +209,6 @@ class RangeCut:
         for batch in self._rows:
             if len(batch):
                 yield batch
-
-    @property
-    def after(self) -> BytePlace | None:
-        """The place at the end of the range, when all rows have been given.
-
-        None if the file breaks off before that.
-        """
-        return self._cutter.after
 
     def read_ahead(self, bytes_max: int) -> None:
         """Reads to the end of the range, and not on, or until so many bytes of rows are held."""
