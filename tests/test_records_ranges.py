@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import time
+from collections.abc import Iterator
 from pathlib import Path
 from typing import IO, Any
 
+import pyarrow as pa
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
@@ -124,20 +127,35 @@ def test_rows_do_not_depend_on_ranges_or_threads(
     assert rows_of(file, ranges=ranges, threads=threads) == rows_of(content)
 
 
-def test_a_range_that_has_many_rows_is_held_in_part(tmp_path: Path) -> None:
+def bytes_of_batches(monkeypatch: pytest.MonkeyPatch) -> list[int]:
+    """Bytes of each batch that is cut, as they come."""
+    found: list[int] = []
+    cut = Splitter.cut
+
+    def counted_cut(*arguments: Any) -> Iterator[pa.RecordBatch]:
+        for batch in cut(*arguments):
+            found.append(batch.nbytes)
+            yield batch
+
+    monkeypatch.setattr(Splitter, "cut", counted_cut)
+    return found
+
+
+def test_a_range_that_has_many_rows_is_held_in_part(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Ancestors' tags a thousand times the length of a record: rows wait until it is their turn."""
     content = f"<l a='{'x' * 5000}'>" + "<r/>" * 60_000 + "</l>"
     file = tmp_path / "file.xml"
     file.write_text(content)
+    given = bytes_of_batches(monkeypatch)
     found = split_records(file, record="/l/r", ranges=4, threads=2)
-    assert sum(map(len, found)) == 60_000
-    splitter = Splitter(record_path("/l/r"), Limits())
-    with file.open("rb") as handle:
-        head, _ = splitter.head(handle)
-        cut = splitter.cut(handle, head, BytePlace(), head.root, len(content) // 4)
-        cut.read_ahead(len(content))
-        held = sum(map(len, cut._held))
-        assert 0 < held < 13_000 < sum(map(len, cut))
+    first = next(found)
+    # Four ranges, each four times its length, and a batch more.
+    time.sleep(0.5)
+    assert sum(given) <= 4 * len(content) + 4 * max(given)
+    assert len(first) + sum(map(len, found)) == 60_000
+    assert sum(given) > 60_000 * 5000
 
 
 def test_a_record_of_many_ranges_is_read_by_the_first(tmp_path: Path) -> None:

@@ -8,7 +8,6 @@ what lies between two records, which is a row of its own.
 
 from __future__ import annotations
 
-from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import IO, TYPE_CHECKING, Final
@@ -109,8 +108,8 @@ class Splitter:
 
     def cut(
         self, handle: IO[bytes], head: Head, place: BytePlace, start: int, until: int
-    ) -> RangeCut:
-        """The rows of a range.
+    ) -> Iterator[pa.RecordBatch]:
+        """The rows of a range, in batches of schema `RECORDS`.
 
         Args:
             handle: The file; it can be read from any byte on.
@@ -122,7 +121,11 @@ class Splitter:
         tags = [self._tag(handle, offset) for offset in place.tags]
         handle.seek(start)
         cutter = self._cutter(head, place, tags, start, until)
-        return RangeCut(handle, cutter, blocks(handle, start, until), until)
+        for block in blocks(handle, start, until):
+            yield from _fed(cutter, block)
+            if cutter.is_done:
+                break
+        yield from _rest(cutter)
 
     def cut_stream(self, handle: IO[bytes]) -> Iterator[pa.RecordBatch]:
         """The rows of a file that is read from its beginning to its end.
@@ -185,50 +188,6 @@ class Splitter:
                 # It is not to be written around anything.
                 return text[: self.context_bytes_max + 1].rstrip(b">")
             size *= 4
-
-
-class RangeCut:
-    """The rows of a range, in batches of schema `RECORDS`; iterating gives each of them once.
-
-    Attributes:
-        handle: The file, to be closed by whoever has opened it.
-    """
-
-    def __init__(
-        self, handle: IO[bytes], cutter: RangeCutter, source: Iterator[bytes], until: int
-    ) -> None:
-        self.handle = handle
-        self._cutter = cutter
-        self._until = until
-        self._held: deque[pa.RecordBatch] = deque()
-        self._rows = self._read(source)
-
-    def __iter__(self) -> Iterator[pa.RecordBatch]:
-        while self._held:
-            yield self._held.popleft()
-        for batch in self._rows:
-            if len(batch):
-                yield batch
-
-    def read_ahead(self, bytes_max: int) -> None:
-        """Reads to the end of the range, and not on, or until so many bytes of rows are held."""
-        held = 0
-        for batch in self._rows:
-            if len(batch):
-                self._held.append(batch)
-                held += batch.nbytes
-            if held > bytes_max or self._cutter.offset >= self._until:
-                return
-
-    def _read(self, source: Iterator[bytes]) -> Iterator[pa.RecordBatch]:
-        for block in source:
-            yield from _fed(self._cutter, block)
-            if self._cutter.is_done:
-                break
-            if self._cutter.offset == self._until:
-                # Be it empty: whoever reads ahead stops here.
-                yield _batch(self._cutter.take())
-        yield from _rest(self._cutter)
 
 
 def placed_ranges(

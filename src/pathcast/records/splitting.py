@@ -11,8 +11,9 @@ import os
 from collections import deque
 from collections.abc import Iterator, Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
+from itertools import chain
 from pathlib import Path
-from typing import IO, TYPE_CHECKING, Final
+from typing import IO, TYPE_CHECKING, Final, TypeAlias
 
 import pyarrow as pa
 
@@ -21,7 +22,6 @@ from pathcast.limits import MIB, Limits
 from pathcast.records.blocks import is_packed, unpacked
 from pathcast.records.cutting import (
     CONTEXT_BYTES_MAX,
-    RangeCut,
     Splitter,
     fault_row,
     placed_ranges,
@@ -37,6 +37,9 @@ is held until those before it have been handed on."""
 
 _HELD_A_RANGE: Final = 4
 """So many times its length is held of the rows of a range; the rest waits until it is its turn."""
+
+_Rows: TypeAlias = tuple[IO[bytes], Iterator[pa.RecordBatch]]
+"""An open file, and the rows of a range of it."""
 
 
 def split_records(
@@ -130,19 +133,23 @@ def _side_by_side(
         with opened() as handle:
             return splitter.survey(handle, bounds[number], bounds[number + 1])
 
-    def cut(number: int, place: BytePlace) -> RangeCut:
+    def cut(number: int, place: BytePlace) -> _Rows:
         start, until = bounds[number], bounds[number + 1]
-        handle = opened()
+        handle, held, left = opened(), [], _HELD_A_RANGE * (until - start)
         try:
-            found = splitter.cut(handle, head, place, start, until)
-            found.read_ahead(_HELD_A_RANGE * (until - start))
+            rest = splitter.cut(handle, head, place, start, until)
+            for batch in rest:
+                held.append(batch)
+                left -= batch.nbytes
+                if left < 0:
+                    break
         except BaseException:
             handle.close()
             raise
-        return found
+        return handle, chain(held, rest)
 
     ahead, last = 2 * threads, count - 1
-    cuts: deque[Future[RangeCut]] = deque()
+    cuts: deque[Future[_Rows]] = deque()
     with ThreadPoolExecutor(threads) as pool:
         surveys = deque(pool.submit(survey, number) for number in range(min(ahead, last)))
 
@@ -155,17 +162,18 @@ def _side_by_side(
             for number, place in placed_ranges(splitter, bounds, outcomes):
                 cuts.append(pool.submit(cut, number, place))
                 if len(cuts) > ahead:
-                    yield from _rows(cuts.popleft().result())
+                    yield from _given(cuts.popleft().result())
             while cuts:
-                yield from _rows(cuts.popleft().result())
+                yield from _given(cuts.popleft().result())
         finally:
             for survey_left in surveys:
                 survey_left.cancel()
             for cut_left in cuts:
                 if not cut_left.cancel() and not cut_left.exception():
-                    cut_left.result().handle.close()
+                    cut_left.result()[0].close()
 
 
-def _rows(cut: RangeCut) -> Iterator[pa.RecordBatch]:
-    with cut.handle:
-        yield from cut
+def _given(rows: _Rows) -> Iterator[pa.RecordBatch]:
+    handle, batches = rows
+    with handle:
+        yield from batches
