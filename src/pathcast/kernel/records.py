@@ -60,14 +60,10 @@ class BytePlace(NamedTuple):
         place = (self.state, self.depth, self.is_closed, list(self.tags))
         with native_errors():
             found = native.place_after(place, outcomes, ancestors)
-        return _place(found)
-
-
-def _place(found: tuple[int, int, bool, list[int]] | None) -> BytePlace | None:
-    if found is None:
-        return None
-    state, depth, is_closed, tags = found
-    return BytePlace(state, depth, is_closed, tuple(tags))
+        if found is None:
+            return None
+        state, depth, is_closed, tags = found
+        return BytePlace(state, depth, is_closed, tuple(tags))
 
 
 class Rows(NamedTuple):
@@ -181,12 +177,6 @@ class RangeCutter:
     def offset(self) -> int:
         """How far the file has been read."""
         return self._cutter.offset
-
-    @property
-    def after(self) -> BytePlace | None:
-        """The place at the end of the range; None until it is read, and if the file breaks off."""
-        with native_errors():
-            return _place(self._cutter.after)
 
     def take(self) -> Rows:
         """The rows so far."""
