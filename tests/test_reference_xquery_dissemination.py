@@ -21,8 +21,9 @@ from pathcast.errors import (
     ResultLimitError,
     UnknownQueryError,
 )
+from pathcast.kernel.registry import DeliveryAnswer
 from pathcast.limits import Limits
-from pathcast.model import BatchStats, DeliverMode, DeliveryAnswer, Subscription
+from pathcast.model import BatchStats, DeliverMode, Subscription
 from pathcast.query import compile_subscription
 from pathcast_papers.message_broker.dissemination import ReferenceDissemination
 

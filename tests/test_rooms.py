@@ -24,7 +24,7 @@ cli spark: dead_letters files generations json_lines last_valid listing outputs
 cli spark: progress reasons session settings sources storage subscription_places
 engine query: atoms canonical names near_names normal notation
 engine query: query_warnings static syntax values
-kernel query: canonical refusals syntax xquery xquery.paper
+kernel query: refusals syntax xquery
 lint engine: rows
 lint query: atoms canonical condition_issues implication language_issues
 lint query: names near_names normal notation static syntax values

@@ -119,17 +119,14 @@ class ReferenceRoutingStream:
         self._targets = answer.matches[0].as_py()
         self._decided_at = len(self._message)
 
-    @property
     def targets(self) -> list[int]:
         """The targets of the message, once it has ended."""
         return self._targets
 
-    @property
     def decided_at(self) -> int | None:
         """Its length, once it has ended."""
         return self._decided_at
 
-    @property
     def memory(self) -> int:
         """Bytes of the message."""
         return len(self._message)

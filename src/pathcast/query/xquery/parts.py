@@ -57,6 +57,7 @@ from pathcast.query.syntax import (
 )
 from pathcast.query.xquery.language import without_comments
 from pathcast.query.xquery.notation import text_of
+from pathcast.query.xquery.paper import conjuncts
 from pathcast.query.xquery.reader import parse
 
 _KEYWORDS: Final = re.compile(
@@ -158,7 +159,7 @@ class _Run:
         """Adds the parts of an expression."""
         match expr:
             case Flwor(clauses=clauses, where=where, order=order, body=body):
-                conditions = [] if where is None else list(_conjuncts(where))
+                conditions = [] if where is None else list(conjuncts(where))
                 ends = [each.offset for each in (*clauses, *conditions, *order, body)][1:]
                 for clause in clauses:
                     self._bind(clause, "for", ends.pop(0))
@@ -166,7 +167,7 @@ class _Run:
                     self._check(condition, "where ", ends.pop(0))
                 self.add(body)
             case If(condition=condition, then=then, otherwise=Sequence(items=())):
-                for part in _conjuncts(condition):
+                for part in conjuncts(condition):
                     self._check(part, "if ", then.offset)
                 self.add(then)
             case SimpleMap(source=source, body=body):
@@ -244,7 +245,7 @@ class _Run:
     ) -> None:
         if isinstance(condition, Quantified) and not condition.is_every:
             # Its bindings give more tuples; whether any are left is the same.
-            inner = [*_conjuncts(condition.condition)]
+            inner = [*conjuncts(condition.condition)]
             ends = [each.offset for each in (*condition.bindings, *inner)][1:]
             for binding in condition.bindings:
                 self._bind(binding, "some", ends.pop(0))
@@ -363,14 +364,6 @@ def _at_item(part: Any, name: str) -> Any:
         return part
     inner = {field.name: _at_item(getattr(part, field.name), name) for field in fields(part)}
     return replace(part, **inner)
-
-
-def _conjuncts(expr: Expr) -> Iterator[Expr]:
-    if isinstance(expr, BinaryExpr) and expr.operators[0] is BinaryOperator.AND:
-        for operand in expr.operands:
-            yield from _conjuncts(operand)
-    else:
-        yield expr
 
 
 def _variables(expr: object) -> Iterator[str]:
