@@ -93,18 +93,16 @@ class Splitter:
             >>> splitter.survey(io.BytesIO(b"<a><b/><!--"), 0, 11)[0]
             (10, 0, 1, 1, [0])
         """
-        from pathcast.kernel.records import Survey
+        from pathcast.kernel.records import survey
 
-        survey = Survey(len(self.path) - 1, start)
+        def blocks_there() -> Iterator[bytes]:
+            left = until - start
+            while left and (block := handle.read(min(BLOCK_BYTES, left))):
+                left -= len(block)
+                yield block
+
         handle.seek(start)
-        at = start
-        while at < until:
-            block = handle.read(min(BLOCK_BYTES, until - at))
-            if not block:
-                break
-            survey.feed(block)
-            at += len(block)
-        return survey.outcomes()
+        return survey(len(self.path) - 1, start, blocks_there())
 
     def cut(
         self, handle: IO[bytes], head: Head, place: BytePlace, start: int, until: int
@@ -168,10 +166,10 @@ class Splitter:
     def _cutter(
         self, head: Head, place: BytePlace, tags: list[bytes], start: int, until: int
     ) -> RangeCutter:
-        from pathcast.kernel.records import RangeCutter, RecordsCut
+        from pathcast.kernel.records import RangeCutter
 
-        cut = RecordsCut(self.path, self.limits, self.context_bytes_max)
-        return RangeCutter(cut, head, place, tags, start, until)
+        limits = self.limits, self.context_bytes_max
+        return RangeCutter(self.path, *limits, head, place, tags, start, until)
 
     def _tag(self, handle: IO[bytes], offset: int) -> bytes:
         """The start tag of an ancestor; of one that is too long, the beginning."""
