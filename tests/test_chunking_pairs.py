@@ -199,12 +199,7 @@ def test_spark_evaluates_pairs(spark: SparkSession) -> None:
     items = "".join(f"<i v='{n}'/>" for n in range(0, 30, 7))
     message = f"<m><left>{items}</left><right>{items}</right></m>".encode()
     tasks = list(pair_tasks(plan, message, cut_plainly(plan.scheme, message)))
-    from pathcast.spark.chunks import evaluate_tasks
-    from pathcast.spark.workers import InProcess, SparkWorkers
-
-    found = [
-        made_by("reference", evaluate_tasks, workers, tasks)
-        for workers in (InProcess(), SparkWorkers(spark.sparkContext))
-    ]
-    assert found[0] == found[1]
-    assert len(placed.ids_of(found[0].query_ids)) == 10
+    here = merged(map(ChunkEvaluator().evaluate, tasks))
+    executors = spark.sparkContext.parallelize(tasks, len(tasks))
+    assert merged(executors.map(ChunkEvaluator().evaluate).collect()) == here
+    assert len(placed.ids_of(here.query_ids)) == 10

@@ -20,9 +20,8 @@ cli message: canonical
 cli query: names near_names query_warnings xquery
 cli registry: delimited subscription_engines subscription_files
 cli registry: subscription_rows
-cli spark: dead_letters files generations json_lines last_valid listing lookup
-cli spark: outputs progress reasons session settings sources storage
-cli spark: subscription_places
+cli spark: dead_letters files generations json_lines last_valid listing outputs
+cli spark: progress reasons session settings sources storage subscription_places
 engine query: atoms canonical names near_names normal notation
 engine query: query_warnings static syntax values
 kernel query: refusals syntax xquery

@@ -26,7 +26,7 @@ Example:
     >>> placed.ids_of(merged(map(evaluator.evaluate, tasks)).query_ids)
     ['q1', 'q2', 'q3']
 
-It runs no workers: `pathcast.spark.chunks` does.
+It runs no workers.
 
 Source: beyond Lehner and Irmert, BTW 2003, and Diao, Rizvi and Franklin, VLDB 2004, section 4.4.
 """
