@@ -36,14 +36,6 @@ class Touched:
     partitions: pa.ListArray
     errors: Mapping[int, PathcastError] = field(default_factory=dict)
 
-    def rows_of(self, partition: int) -> np.ndarray:
-        """The messages that go to a partition: places in the batch, ascending."""
-        offsets = self.partitions.offsets.to_numpy()
-        values = self.partitions.values.to_numpy()
-        at = np.flatnonzero(values[offsets[0] : offsets[-1]] == partition) + offsets[0]
-        rows: np.ndarray = np.searchsorted(offsets, at, side="right") - 1
-        return rows
-
 
 def check_partitions(partitions: int) -> None:
     """Refuses a number of partitions that cannot be used.

@@ -27,3 +27,12 @@ class Placement(Protocol):
 
     def touched(self, messages: Messages) -> Touched:
         """Which partitions each message can match; never too few."""
+
+
+def rows_of(touched: Touched, partition: int) -> np.ndarray:
+    """The messages that go to a partition: places in the batch, ascending."""
+    offsets = touched.partitions.offsets.to_numpy()
+    values = touched.partitions.values.to_numpy()
+    at = np.flatnonzero(values[offsets[0] : offsets[-1]] == partition) + offsets[0]
+    rows: np.ndarray = np.searchsorted(offsets, at, side="right") - 1
+    return rows
