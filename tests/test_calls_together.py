@@ -31,7 +31,7 @@ from pathcast.transport.broker_requests import (
     SourceFound,
     Subscribe,
 )
-from pathcast.transport.calls import TOGETHER_MAX, ClientCall, Outcomes
+from pathcast.transport.calls import TOGETHER_BYTES, TOGETHER_MAX, ClientCall, Outcomes
 from pathcast.transport.carrier import Carrier
 from pathcast.transport.disk import Disk
 from patience import PATIENCE_SECONDS, eventually
@@ -102,6 +102,25 @@ def test_so_many_messages_are_done_in_one_event_and_the_rest_after_it() -> None:
             assert events == [CLIENTS[:4], CLIENTS[4:]]
             expected = [id for its in ids.values() for id in its]
             await eventually(lambda: delivered(carrier) == expected)
+
+    asyncio.run(main())
+
+
+def test_long_messages_are_not_one_record_with_all_others() -> None:
+    """One record of all would be as long as they are together, beyond what a database takes."""
+
+    async def main() -> None:
+        async with broker() as (carrier, events):
+            long = b"<a>" + b" " * TOGETHER_BYTES + b"</a>"
+            calls = [
+                carrier.submit(client, [PublishRequest(f"of {client}", client, body)])
+                for client, body in zip(
+                    CLIENTS[:5], [b"<a/>", long, long, b"<a/>", b"<a/>"], strict=True
+                )
+            ]
+            await asyncio.gather(*calls)
+            assert events == [CLIENTS[:2], CLIENTS[2:3], CLIENTS[3:5]]
+            await eventually(lambda: delivered(carrier) == CLIENTS[:5])
 
     asyncio.run(main())
 

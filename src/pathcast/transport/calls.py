@@ -24,6 +24,9 @@ from pathcast.protocol import Effect, Node, Send
 TOGETHER_MAX: Final = 256
 """Messages of calls after which no further call is done in the same event."""
 
+TOGETHER_BYTES: Final = 1 << 20
+"""Bytes of them likewise: what a root takes in one event is one record on its disk."""
+
 ClientCall = tuple[str, Sequence[object]]
 """A client, and the messages of one call of it."""
 
@@ -54,11 +57,17 @@ def parted_calls(
     calls: Sequence[WaitingCall],
 ) -> tuple[list[WaitingCall], list[WaitingCall]]:
     """The first calls, which are done in one event; and the others."""
-    end = count = 0
-    while end < len(calls) and count < TOGETHER_MAX:
+    end = count = size = 0
+    while end < len(calls) and count < TOGETHER_MAX and size < TOGETHER_BYTES:
         count += len(calls[end].messages)
+        size += sum(map(_size, calls[end].messages))
         end += 1
     return list(calls[:end]), list(calls[end:])
+
+
+def _size(message: object) -> int:
+    """Bytes of the message that a request carries, if it publishes one."""
+    return len(getattr(message, "body", b""))
 
 
 def one_by_one(
