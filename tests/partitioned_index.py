@@ -25,8 +25,9 @@ from pathcast.engine.rows import Row, one_or_many, report_on, usable_namespaces,
 from pathcast.errors import DuplicateQueryError, PathcastError
 from pathcast.limits import Limits
 from pathcast.model import BatchStats, RegisterReport
-from pathcast.partition.placement import Placement, Touched
+from pathcast.partition.placement import Touched
 from pathcast.registry import Registry
+from pathcast_lab.bench.placement.placing import Placement, rows_of
 
 
 @dataclass(frozen=True)
@@ -124,7 +125,7 @@ class PartitionedIndex:
         text = whole if column.encoding is None else whole.cast(pa.large_binary())
         text = text if column.encoding is None else text.view(pa.large_string())
         for partition, matcher in enumerate(self._indexes):
-            rows = touched.rows_of(partition)
+            rows = rows_of(touched, partition)
             if not len(rows):
                 continue
             batch = matcher.match(text.take(pa.array(rows)))

@@ -15,6 +15,7 @@ from pathcast.overlay.deliveries import InboxDelivery
 from pathcast.overlay.messages import SourceEntry
 from pathcast.transport.broker_requests import DELIVERIES, PublishRequest, RegisterSourceRequest
 from pathcast.transport.network import LocalNetwork, load_topology
+from pathcast_lab.demos.running import followed
 from patience import eventually
 
 ITEMS = 40
@@ -46,7 +47,7 @@ async def _run(network: LocalNetwork) -> None:
     given: set[tuple[str, str]] = set()
 
     async def read() -> None:
-        async for told in network.followed("b", DELIVERIES):
+        async for told in followed(network, "b", DELIVERIES):
             if isinstance(told, InboxDelivery):
                 given.add((told.subscription.partition("/")[2], told.message))
 

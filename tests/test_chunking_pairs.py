@@ -28,12 +28,13 @@ from pathcast.chunking import (
 )
 from pathcast.errors import ConfigError, PathcastError, QuerySyntaxError
 from pathcast.limits import Limits
-from pathcast.partition import PepPlacement, Placement
+from pathcast.partition import PepPlacement
 from pathcast_lab.bench.chunking.inputs import element_sizes
 from pathcast_lab.bench.chunking.optimal import Sizes
 from pathcast_lab.bench.chunking.pairs import PlacedChunking, pair_tasks
 from pathcast_lab.bench.placement.cost import CostPlacement
 from pathcast_lab.bench.placement.hashed import HashPlacement
+from pathcast_lab.bench.placement.placing import Placement
 from pathcast_lab.bench.placement.prefix import PrefixPlacement
 from pathcast_papers.chunking.plain import cut_plainly
 

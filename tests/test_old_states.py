@@ -60,6 +60,7 @@ from pathcast.transport.peer import TOLD
 from pathcast.transport.peer import PeerPublish as PublishAtPeer
 from pathcast.transport.peer_settings import PeerSettings
 from pathcast.transport.settings import BrokerSettings
+from pathcast_lab.demos.running import until_whole
 from patience import PATIENCE_SECONDS, eventually
 from silent_progress import Silent
 
@@ -285,7 +286,7 @@ def test_peers_go_on_where_they_were(version: str, tmp_path: Path) -> None:
         return sum(isinstance(each, Matched) for each in told)
 
     async def main() -> None:
-        await ring.until_whole()
+        await until_whole(ring)
         assert await matches() == 1
 
         async def is_indexed_again() -> bool:

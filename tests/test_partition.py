@@ -30,7 +30,6 @@ from pathcast.limits import Limits
 from pathcast.partition import (
     ExclusivenessPattern,
     PepPlacement,
-    Placement,
     Touched,
     candidate_patterns,
     exclusiveness_patterns,
@@ -52,6 +51,7 @@ from pathcast.workload import (
 )
 from pathcast_lab.bench.placement.cost import CostPlacement, measured_costs
 from pathcast_lab.bench.placement.hashed import HashPlacement
+from pathcast_lab.bench.placement.placing import Placement, rows_of
 from pathcast_lab.bench.placement.prefix import PrefixPlacement
 
 MakePlacement = Callable[[Population, EngineName], Placement]
@@ -281,9 +281,9 @@ def test_a_message_whose_values_cannot_be_had_goes_everywhere(engine: EngineName
 def test_rows_of_a_partition() -> None:
     lists = pa.array([[0, 2], None, [], [1, 2], [2]], pa.list_(pa.uint32()))
     touched = Touched(lists)
-    assert [touched.rows_of(at).tolist() for at in range(4)] == [[0], [3], [0, 3, 4], []]
+    assert [rows_of(touched, at).tolist() for at in range(4)] == [[0], [3], [0, 3, 4], []]
     part = Touched(lists[2:])
-    assert [part.rows_of(at).tolist() for at in range(4)] == [[], [1], [1, 2], []]
+    assert [rows_of(part, at).tolist() for at in range(4)] == [[], [1], [1, 2], []]
 
 
 def test_hashes_are_even_and_seeds_differ() -> None:

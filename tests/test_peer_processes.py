@@ -50,6 +50,7 @@ from pathcast.transport.peer_kind import peer_kind
 from pathcast.transport.peer_settings import PeerSettings
 from pathcast.transport.ring_map import ring_map
 from pathcast.transport.service import described
+from pathcast_lab.demos.running import followed, until_whole
 from pathcast_lab.sim.memory_streams import MemoryNetwork
 from patience import PATIENCE_SECONDS, eventually, wait_until
 
@@ -386,7 +387,7 @@ def test_processes_of_several_members_and_one_that_is_killed(tmp_path: Path) -> 
 
     async def told(name: str, kind: type, count: int) -> list[object]:
         found: list[object] = []
-        async for each in ring.followed(name, TOLD):
+        async for each in followed(ring, name, TOLD):
             if isinstance(each, kind):
                 found.append(each)
             if len(found) == count:
@@ -394,7 +395,7 @@ def test_processes_of_several_members_and_one_that_is_killed(tmp_path: Path) -> 
         return found
 
     async def main() -> None:
-        await ring.until_whole()
+        await until_whole(ring)
         statuses = (await ring.statuses()).values()
         nodes = [status["node"] for status in statuses if status is not None]
         assert sorted(name for node in nodes for name in node["members"]) == [

@@ -34,6 +34,7 @@ from pathcast.transport.client import BrokerClient
 from pathcast.transport.doorkeeper import Doorkeeper
 from pathcast.transport.local_processes import free_ports
 from pathcast.transport.network import LocalNetwork, load_topology
+from pathcast_lab.demos.running import followed
 from patience import eventually
 
 DTD = "<!ELEMENT order (no, item*)><!ELEMENT no (#PCDATA)><!ELEMENT item EMPTY>"
@@ -208,7 +209,7 @@ async def _publish(network: LocalNetwork, port: int) -> None:
     given: set[str] = set()
 
     async def read() -> None:
-        async for told in network.followed("b", DELIVERIES):
+        async for told in followed(network, "b", DELIVERIES):
             if isinstance(told, InboxDelivery):
                 given.add(told.message)
 

@@ -40,6 +40,7 @@ from pathcast.workload import (
 )
 from pathcast_lab.demos.running import (
     demo_network,
+    followed,
     is_as_expected,
     running_anew,
     until,
@@ -234,7 +235,7 @@ class _Reader:
 
     async def read(self) -> None:
         """Takes what comes, until it is cancelled."""
-        async for told in self._network.followed(self._name, DELIVERIES):
+        async for told in followed(self._network, self._name, DELIVERIES):
             if isinstance(told, InboxDelivery):
                 id = told.subscription.removeprefix(f"{OPERATOR}/")
                 self.given[Given(id, told.message, digest(told.results))] += 1

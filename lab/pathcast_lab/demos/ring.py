@@ -41,10 +41,12 @@ from pathcast.transport.peer import (
 from pathcast.transport.ring_map import ring_map
 from pathcast.workload import DOMAINS, QueryParameters, generate_documents, generate_queries
 from pathcast_lab.demos.running import (
+    followed,
     is_as_expected,
     running_anew,
     until,
     until_ended,
+    until_whole,
 )
 
 DOMAIN = "news"
@@ -183,7 +185,7 @@ class _Run:
         stay = [name for name in ring.names if name != killed]
         tasks = [asyncio.create_task(self._read(name)) for name in stay]
         begun = time.monotonic()
-        await ring.until_whole()
+        await until_whole(ring)
         say(f"all peers are on the ring: {time.monotonic() - begun:.1f} s")
         begun = time.monotonic()
         await asyncio.gather(
@@ -240,7 +242,7 @@ class _Run:
             await asyncio.sleep(0.5)
 
     async def _read(self, name: str) -> None:
-        async for told in self._ring.followed(name, TOLD):
+        async for told in followed(self._ring, name, TOLD):
             match told:
                 case Subscribed(id):
                     self._subscribed.add(id)

@@ -6,7 +6,7 @@ import asyncio
 import signal
 import sys
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence, Set
+from collections.abc import AsyncIterator, Callable, Iterator, Sequence, Set
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TypeVar
@@ -14,7 +14,11 @@ from typing import TypeVar
 from pathcast.cli.console import answers
 from pathcast.cli.demo import clear_demo
 from pathcast.cli.exits import ExitCode
+from pathcast.overlay.deliveries import OPERATOR
+from pathcast.transport import client
+from pathcast.transport.frames import EntryDecoder
 from pathcast.transport.local_processes import LocalProcesses
+from pathcast.transport.local_ring import LocalRing
 from pathcast.transport.network import LocalNetwork, load_topology
 
 PATIENCE_SECONDS = 180.0
@@ -83,3 +87,29 @@ def is_as_expected(what: str, given: Counter[T], expected: Set[T]) -> bool:
     out.print(f"{what}: {len(given):,}, as one process gives {len(expected):,}")
     out.print(f"lost: {len(lost)}, doubled: {doubled}, foreign: {len(foreign)}")
     return not (lost or doubled or foreign)
+
+
+async def followed(
+    processes: LocalProcesses, name: str, decoder: EntryDecoder[T]
+) -> AsyncIterator[T]:
+    """The operator's notices of one process, each once, across lost connections."""
+    async for group in client.followed(lambda: processes.operator(name), OPERATOR, 0):
+        for each in group:
+            yield decoder.decode(each.body)
+
+
+async def until_whole(ring: LocalRing) -> None:
+    """Returns when all members are on a ring, each between those next to it."""
+    while True:
+        statuses = (await ring.statuses()).values()
+        nodes = [each["node"] for each in statuses if each is not None]
+        if len(nodes) == len(statuses) and all(each["is_member"] for each in nodes):
+            members = {name: its for each in nodes for name, its in each["members"].items()}
+            names = sorted(members, key=lambda name: members[name]["place"])
+            right = (
+                members[name]["successors"][0] == after and members[after]["predecessor"] == name
+                for name, after in zip(names, [*names[1:], names[0]], strict=True)
+            )
+            if all(right):
+                return
+        await asyncio.sleep(0.2)

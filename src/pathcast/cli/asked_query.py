@@ -50,7 +50,6 @@ class AskOptions:
         Returns:
             With `QUERY_ID` for id and subscriber; delivered as the file says, else as fragments.
             Steps of the options are done after those of the file, whose language comes first.
-            Lists in files are in it.
 
         Raises:
             ConfigError: The file is not UTF-8, or a list cannot be read.
@@ -58,9 +57,8 @@ class AskOptions:
         """
         chosen, steps = read_language(self.language), tuple(self.step or ())
         if not given.startswith("@"):
-            return self._listed(
-                Subscription(QUERY_ID, QUERY_ID, given, steps=steps, language=chosen)
-            )
+            row = Subscription(QUERY_ID, QUERY_ID, given, steps=steps, language=chosen)
+            return self._with_values(row)
         path = Path(given[1:])
         try:
             text = read_bytes(path).decode("utf-8")
@@ -68,18 +66,16 @@ class AskOptions:
             reason = f"not UTF-8: {error.reason} at byte {error.start}"
             raise ConfigError("config.invalid", key=str(path), reason=reason) from error
         said = subscription_of(text, Path(path.name))
-        return self._listed(
-            said._replace(
-                id=QUERY_ID,
-                subscriber=QUERY_ID,
-                steps=(*said.steps, *steps),
-                language=said.language or chosen,
-            )
+        row = said._replace(
+            id=QUERY_ID,
+            subscriber=QUERY_ID,
+            steps=(*said.steps, *steps),
+            language=said.language or chosen,
         )
+        return self._with_values(row)
 
-    def _listed(self, asked: Subscription) -> Subscription:
-        """A query with the lists that it names by `values-of`."""
-        return asked if self.values is None else with_values(asked, self.values)
+    def _with_values(self, row: Subscription) -> Subscription:
+        return row if self.values is None else with_values(row, self.values)
 
 
 @dataclass(frozen=True)

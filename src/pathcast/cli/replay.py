@@ -127,6 +127,5 @@ def replay(
     if as_json:
         write_json_line(summary.to_dict())
     else:
-        out = answers()
-        out.print(summary if out.is_terminal else summary.to_text())
+        answers().print(summary.to_text())
     return ExitCode.INTERRUPTED if summary.was_stopped else ExitCode.OK

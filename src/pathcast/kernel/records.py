@@ -9,8 +9,7 @@ Example:
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 
 from pathcast.boundary import native, native_errors
@@ -60,14 +59,10 @@ class BytePlace(NamedTuple):
         place = (self.state, self.depth, self.is_closed, list(self.tags))
         with native_errors():
             found = native.place_after(place, outcomes, ancestors)
-        return _place(found)
-
-
-def _place(found: tuple[int, int, bool, list[int]] | None) -> BytePlace | None:
-    if found is None:
-        return None
-    state, depth, is_closed, tags = found
-    return BytePlace(state, depth, is_closed, tuple(tags))
+        if found is None:
+            return None
+        state, depth, is_closed, tags = found
+        return BytePlace(state, depth, is_closed, tuple(tags))
 
 
 class Rows(NamedTuple):
@@ -101,43 +96,23 @@ def tag_end(text: bytes) -> int | None:
         return native.tag_end(text)
 
 
-@dataclass(frozen=True, slots=True)
-class RecordsCut:
-    """Parameters of cutting (`kernel/core/src/files/records/cutter.rs`)."""
-
-    path: tuple[tuple[str | None, str | None], ...]
-    limits: Limits
-    context_bytes_max: int
-
-    @property
-    def ancestors(self) -> int:
-        """Elements above a record."""
-        return len(self.path) - 1
-
-
-class Survey:
-    """A range, read from every state that it may begin in."""
-
-    def __init__(self, ancestors: int, start: int) -> None:
-        self._survey = native.RecordSurvey(ancestors, start)
-
-    def feed(self, block: bytes) -> None:
-        """Reads the next block."""
-        with native_errors():
-            self._survey.feed(block)
-
-    def outcomes(self) -> Outcomes:
-        """The outcome for each possible beginning."""
-        with native_errors():
-            return self._survey.outcomes()
+def survey(ancestors: int, start: int, blocks: Iterable[bytes]) -> Outcomes:
+    """The outcome of a range, read from every state that it may begin in."""
+    with native_errors():
+        found = native.RecordSurvey(ancestors, start)
+        for block in blocks:
+            found.feed(block)
+        return found.outcomes()
 
 
 class RangeCutter:
-    """The records of a range whose place is known."""
+    """The records of a range whose place is known (`kernel/core/src/files/records/cutter.rs`)."""
 
     def __init__(
         self,
-        cut: RecordsCut,
+        path: tuple[tuple[str | None, str | None], ...],
+        limits: Limits,
+        context_bytes_max: int,
         head: Head,
         place: BytePlace,
         tags: list[bytes],
@@ -147,9 +122,9 @@ class RangeCutter:
         state, depth, is_closed, offsets = place
         with native_errors():
             self._cutter = native.RecordCutter(
-                list(cut.path),
-                cut.limits,
-                cut.context_bytes_max,
+                list(path),
+                limits,
+                context_bytes_max,
                 (head.carried, head.has_doctype),
                 (state, depth, is_closed, list(offsets)),
                 tags,
@@ -181,12 +156,6 @@ class RangeCutter:
     def offset(self) -> int:
         """How far the file has been read."""
         return self._cutter.offset
-
-    @property
-    def after(self) -> BytePlace | None:
-        """The place at the end of the range; None until it is read, and if the file breaks off."""
-        with native_errors():
-            return _place(self._cutter.after)
 
     def take(self) -> Rows:
         """The rows so far."""

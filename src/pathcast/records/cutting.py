@@ -8,7 +8,6 @@ what lies between two records, which is a row of its own.
 
 from __future__ import annotations
 
-from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import IO, TYPE_CHECKING, Final
@@ -94,23 +93,21 @@ class Splitter:
             >>> splitter.survey(io.BytesIO(b"<a><b/><!--"), 0, 11)[0]
             (10, 0, 1, 1, [0])
         """
-        from pathcast.kernel.records import Survey
+        from pathcast.kernel.records import survey
 
-        survey = Survey(len(self.path) - 1, start)
+        def blocks_there() -> Iterator[bytes]:
+            left = until - start
+            while left and (block := handle.read(min(BLOCK_BYTES, left))):
+                left -= len(block)
+                yield block
+
         handle.seek(start)
-        at = start
-        while at < until:
-            block = handle.read(min(BLOCK_BYTES, until - at))
-            if not block:
-                break
-            survey.feed(block)
-            at += len(block)
-        return survey.outcomes()
+        return survey(len(self.path) - 1, start, blocks_there())
 
     def cut(
         self, handle: IO[bytes], head: Head, place: BytePlace, start: int, until: int
-    ) -> RangeCut:
-        """The rows of a range.
+    ) -> Iterator[pa.RecordBatch]:
+        """The rows of a range, in batches of schema `RECORDS`.
 
         Args:
             handle: The file; it can be read from any byte on.
@@ -122,7 +119,11 @@ class Splitter:
         tags = [self._tag(handle, offset) for offset in place.tags]
         handle.seek(start)
         cutter = self._cutter(head, place, tags, start, until)
-        return RangeCut(place, handle, cutter, blocks(handle, start, until), until)
+        for block in blocks(handle, start, until):
+            yield from _fed(cutter, block)
+            if cutter.is_done:
+                break
+        yield from _rest(cutter)
 
     def cut_stream(self, handle: IO[bytes]) -> Iterator[pa.RecordBatch]:
         """The rows of a file that is read from its beginning to its end.
@@ -165,10 +166,10 @@ class Splitter:
     def _cutter(
         self, head: Head, place: BytePlace, tags: list[bytes], start: int, until: int
     ) -> RangeCutter:
-        from pathcast.kernel.records import RangeCutter, RecordsCut
+        from pathcast.kernel.records import RangeCutter
 
-        cut = RecordsCut(self.path, self.limits, self.context_bytes_max)
-        return RangeCutter(cut, head, place, tags, start, until)
+        limits = self.limits, self.context_bytes_max
+        return RangeCutter(self.path, *limits, head, place, tags, start, until)
 
     def _tag(self, handle: IO[bytes], offset: int) -> bytes:
         """The start tag of an ancestor; of one that is too long, the beginning."""
@@ -185,65 +186,6 @@ class Splitter:
                 # It is not to be written around anything.
                 return text[: self.context_bytes_max + 1].rstrip(b">")
             size *= 4
-
-
-class RangeCut:
-    """The rows of a range, in batches of schema `RECORDS`; iterating gives each of them once.
-
-    Attributes:
-        place: What the first byte of the range was taken to lie in.
-        handle: The file, to be closed by whoever has opened it.
-    """
-
-    def __init__(
-        self,
-        place: BytePlace,
-        handle: IO[bytes],
-        cutter: RangeCutter,
-        source: Iterator[bytes],
-        until: int,
-    ) -> None:
-        self.place = place
-        self.handle = handle
-        self._cutter = cutter
-        self._until = until
-        self._held: deque[pa.RecordBatch] = deque()
-        self._rows = self._read(source)
-
-    def __iter__(self) -> Iterator[pa.RecordBatch]:
-        while self._held:
-            yield self._held.popleft()
-        for batch in self._rows:
-            if len(batch):
-                yield batch
-
-    @property
-    def after(self) -> BytePlace | None:
-        """The place at the end of the range, when all rows have been given.
-
-        None if the file breaks off before that.
-        """
-        return self._cutter.after
-
-    def read_ahead(self, bytes_max: int) -> None:
-        """Reads to the end of the range, and not on, or until so many bytes of rows are held."""
-        held = 0
-        for batch in self._rows:
-            if len(batch):
-                self._held.append(batch)
-                held += batch.nbytes
-            if held > bytes_max or self._cutter.offset >= self._until:
-                return
-
-    def _read(self, source: Iterator[bytes]) -> Iterator[pa.RecordBatch]:
-        for block in source:
-            yield from _fed(self._cutter, block)
-            if self._cutter.is_done:
-                break
-            if self._cutter.offset == self._until:
-                # Be it empty: whoever reads ahead stops here.
-                yield _batch(self._cutter.take())
-        yield from _rest(self._cutter)
 
 
 def placed_ranges(

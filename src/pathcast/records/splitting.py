@@ -1,9 +1,8 @@
 """A whole file, its ranges side by side.
 
-What comes out does not depend on the number of ranges or threads. A range is cut from the place
-that it probably begins in, and what comes of that counts if the range before it ends there;
-otherwise it is cut again. Where guesses go wrong, ranges are surveyed first (what does one do,
-whatever it begins in?), so that the place where the next one begins is known when it is cut.
+What comes out does not depend on the number of ranges or threads. Ranges are surveyed first (what
+does one do, whatever it begins in?), so that the place where the next one begins is known when it
+is cut.
 """
 
 from __future__ import annotations
@@ -12,16 +11,21 @@ import os
 from collections import deque
 from collections.abc import Iterator, Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
+from itertools import chain
 from pathlib import Path
-from typing import IO, TYPE_CHECKING, Final
+from typing import IO, TYPE_CHECKING, Final, TypeAlias
 
 import pyarrow as pa
 
 from pathcast.errors import ConfigError, MessageError
 from pathcast.limits import MIB, Limits
 from pathcast.records.blocks import is_packed, unpacked
-from pathcast.records.cutting import CONTEXT_BYTES_MAX, RangeCut, Splitter, fault_row
-from pathcast.records.guesses import Guess, Guesses, window_bytes
+from pathcast.records.cutting import (
+    CONTEXT_BYTES_MAX,
+    Splitter,
+    fault_row,
+    placed_ranges,
+)
 from pathcast.records.paths import record_path
 
 if TYPE_CHECKING:
@@ -33,6 +37,9 @@ is held until those before it have been handed on."""
 
 _HELD_A_RANGE: Final = 4
 """So many times its length is held of the rows of a range; the rest waits until it is its turn."""
+
+_Rows: TypeAlias = tuple[IO[bytes], Iterator[pa.RecordBatch]]
+"""An open file, and the rows of a range of it."""
 
 
 def split_records(
@@ -70,9 +77,8 @@ def split_records(
 
     Cost:
         400 to 600 MB/s on one thread, where records have some hundred bytes, which is 1.1 to 1.7
-        times the speed of the door. Two threads give about 1.6 times that, where the elements
-        around the records are the same for many ranges; where a survey of nearly the same cost
-        comes on top, 1.2 to 1.8 times the speed of the door.
+        times the speed of the door. On several threads a survey of nearly the same cost comes on
+        top: two give 1.2 to 1.8 times the speed of the door.
 
     Example:
         >>> import io
@@ -100,149 +106,74 @@ def _split(
     if ranges is None and threads > 1 and not is_packed(path.name):
         ranges = -(-size // RANGE_BYTES)
     if (ranges or 1) > 1:
-        yield from _Ranges(splitter, path, size, ranges or 1, threads).rows()
+        yield from _side_by_side(splitter, path, size, ranges or 1, threads)
         return
     with path.open("rb", buffering=0) as handle:
         yield from splitter.cut_stream(unpacked(handle, path.name))
 
 
-class _Ranges:
-    """Ranges of one file: begun side by side, placed and handed on in order.
+def _side_by_side(
+    splitter: Splitter, path: Path, size: int, count: int, threads: int
+) -> Iterator[pa.RecordBatch]:
+    """Rows of ranges: surveyed in order, cut as soon as their places are known, given in order."""
 
-    A range is begun by cutting it from a guess at its place, which the ranges before it confirm or
-    not. Where guesses are no use, it is surveyed, and cut when its place is known.
-    """
+    def opened() -> IO[bytes]:
+        return path.open("rb", buffering=0)
 
-    def __init__(
-        self, splitter: Splitter, path: Path, size: int, ranges: int, threads: int
-    ) -> None:
-        self._splitter = splitter
-        self._path = path
-        self._size = size
-        self._ranges = ranges
-        self._threads = threads
-        self._ahead = 2 * threads
-        self._ancestors = len(splitter.path) - 1
-        self._guesses = Guesses(self._ancestors, self._ahead)
-        self._guessed: dict[int, Guess] = {}
-        self._begun: deque[Future[RangeCut | Outcomes]] = deque()
-        self._placed: deque[Future[RangeCut]] = deque()
+    try:
+        with opened() as handle:
+            head = splitter.head(handle)[0]
+    except MessageError as error:
+        yield fault_row(error.code, error.params, int(error.params.get("offset") or 0))
+        return
+    length = size - head.root
+    bounds = [head.root + length * number // count for number in range(count + 1)]
 
-    def rows(self) -> Iterator[pa.RecordBatch]:
+    def survey(number: int) -> Outcomes:
+        with opened() as handle:
+            return splitter.survey(handle, bounds[number], bounds[number + 1])
+
+    def cut(number: int, place: BytePlace) -> _Rows:
+        start, until = bounds[number], bounds[number + 1]
+        handle, held, left = opened(), [], _HELD_A_RANGE * (until - start)
         try:
-            with self._open() as handle:
-                self._head = self._splitter.head(handle)[0]
-                root, length = self._head.root, self._size - self._head.root
-                count = self._ranges
-                self._bounds = [root + length * number // count for number in range(count + 1)]
-                self._window = window_bytes(length // count)
-                self._known = self._first_known(handle)
-        except MessageError as error:
-            yield fault_row(error.code, error.params, int(error.params.get("offset") or 0))
-            return
-        with ThreadPoolExecutor(self._threads) as pool:
-            try:
-                yield from self._in_order(pool)
-            finally:
-                for future in self._begun:
-                    if not future.cancel() and not future.exception():
-                        _close(future.result())
-                for cut in self._placed:
-                    if not cut.cancel() and not cut.exception():
-                        _close(cut.result())
-
-    def _in_order(self, pool: ThreadPoolExecutor) -> Iterator[pa.RecordBatch]:
-        from pathcast.kernel.records import BytePlace
-
-        place = BytePlace()
-        self._begun.append(pool.submit(self._begin, 0, place))
-        for number in range(self._ranges):
-            upto = min(number + self._ahead + 1, self._ranges)
-            for each in range(number + len(self._begun), upto):
-                self._begun.append(pool.submit(self._begin, each, None))
-            begun = self._begun.popleft().result()
-            if isinstance(begun, RangeCut):
-                is_right = self._is_right(number, begun, place)
-                cut = begun if is_right else pool.submit(self._cut, number, place).result()
-                yield from self._finished(upto=0)
-                yield from _rows(cut)
-                after = cut.after
-            else:
-                self._placed.append(pool.submit(self._cut, number, place))
-                yield from self._finished(upto=self._ahead)
-                after = place.after(begun, self._ancestors) if begun else None
-            if after is None:
-                break
-            place = self._known = after
-        yield from self._finished(upto=0)
-
-    def _is_right(self, number: int, cut: RangeCut, place: BytePlace) -> bool:
-        """Whether a range was cut from the place where it begins; forgets it if not."""
-        guess = self._guessed.pop(number, None)
-        if guess is not None:
-            self._guesses.judge(guess, place)
-        if cut.place == place:
-            return True
-        _close(cut)
-        return False
-
-    def _finished(self, *, upto: int) -> Iterator[pa.RecordBatch]:
-        """The rows of ranges that are cut from places that are known, all but so many."""
-        while len(self._placed) > upto:
-            yield from _rows(self._placed.popleft().result())
-
-    def _open(self) -> IO[bytes]:
-        return self._path.open("rb", buffering=0)
-
-    def _first_known(self, handle: IO[bytes]) -> BytePlace:
-        """The place behind the first window; what the second one comes down to is learnt."""
-        from pathcast.kernel.records import BytePlace
-
-        known = BytePlace()
-        for number in range(2):
-            start = self._bounds[0] + number * self._window
-            outcomes = self._splitter.survey(handle, start, min(start + self._window, self._size))
-            guess = self._guesses.guess(known, outcomes) if number else None
-            after = known.after(outcomes, self._ancestors)
-            if after is None:
-                break
-            if guess is not None:
-                self._guesses.learn(guess, after)
-            known = after
-        return known
-
-    def _begin(self, number: int, place: BytePlace | None) -> RangeCut | Outcomes:
-        """Cuts a range from its place or, if that is not known, from a guess; or surveys it."""
-        if place is not None:
-            return self._cut(number, place)
-        start, until = self._bounds[number : number + 2]
-        with self._open() as handle:
-            if self._guesses.are_worth_it:
-                window = max(self._bounds[0], start - self._window)
-                outcomes = self._splitter.survey(handle, window, start)
-                guess = self._guesses.guess(self._known, outcomes)
-                if guess is not None:
-                    self._guessed[number] = guess
-                    return self._cut(number, guess.place)
-            return self._splitter.survey(handle, start, until) if until < self._size else []
-
-    def _cut(self, number: int, place: BytePlace) -> RangeCut:
-        start, until = self._bounds[number : number + 2]
-        handle = self._open()
-        try:
-            cut = self._splitter.cut(handle, self._head, place, start, until)
-            cut.read_ahead(_HELD_A_RANGE * (until - start))
+            rest = splitter.cut(handle, head, place, start, until)
+            for batch in rest:
+                held.append(batch)
+                left -= batch.nbytes
+                if left < 0:
+                    break
         except BaseException:
             handle.close()
             raise
-        return cut
+        return handle, chain(held, rest)
+
+    ahead, last = 2 * threads, count - 1
+    cuts: deque[Future[_Rows]] = deque()
+    with ThreadPoolExecutor(threads) as pool:
+        surveys = deque(pool.submit(survey, number) for number in range(min(ahead, last)))
+
+        def outcomes(number: int) -> Outcomes:
+            if number + ahead < last:
+                surveys.append(pool.submit(survey, number + ahead))
+            return surveys.popleft().result()
+
+        try:
+            for number, place in placed_ranges(splitter, bounds, outcomes):
+                cuts.append(pool.submit(cut, number, place))
+                if len(cuts) > ahead:
+                    yield from _given(cuts.popleft().result())
+            while cuts:
+                yield from _given(cuts.popleft().result())
+        finally:
+            for survey_left in surveys:
+                survey_left.cancel()
+            for cut_left in cuts:
+                if not cut_left.cancel() and not cut_left.exception():
+                    cut_left.result()[0].close()
 
 
-def _rows(cut: RangeCut) -> Iterator[pa.RecordBatch]:
-    with cut.handle:
-        yield from cut
-
-
-def _close(begun: RangeCut | Outcomes) -> None:
-    if isinstance(begun, RangeCut):
-        begun.handle.close()
+def _given(rows: _Rows) -> Iterator[pa.RecordBatch]:
+    handle, batches = rows
+    with handle:
+        yield from batches

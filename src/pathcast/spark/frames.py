@@ -102,7 +102,7 @@ def deliver(
     prepare_workers(df.sparkSession)
     extra = extra_of(df, columns)
     with tempfile.TemporaryDirectory() as folder:
-        files = _files_of(subscriptions, Path(folder), deliver, namespaces, limits)
+        files = _files_of(subscriptions, Path(folder), deliver, namespaces)
         queries = _sent(df.sparkSession, files)
     task = RowTask(queries, extra, limits, threads, cache_bytes_max)
     chosen = df.select(*message_inputs(df, message, id), *columns)
@@ -117,7 +117,6 @@ def _files_of(
     folder: Path,
     deliver: DeliverMode,
     namespaces: Mapping[str, str] | None,
-    limits: Limits | None,
 ) -> GenerationFiles:
     """Subscriptions as files; a folder takes those that are made for it."""
     if isinstance(subscriptions, Registry):

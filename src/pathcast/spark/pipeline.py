@@ -319,7 +319,9 @@ def workers_of(
     from pathcast.spark.session import is_submitted, running_context, spark_workers
 
     chosen = settings.spark
-    ignored = ", ".join(f"spark.{key}" for key in ("master", "conf") if key in chosen.given)
+    ignored = ", ".join(
+        f"spark.{key}" for key in ("master", "conf") if key in chosen.model_fields_set
+    )
     if ignored and (spark is not None or running_context() is not None):
         report.note(f"the Spark session of this process is used as it is, without {ignored}")
     elif ignored and is_submitted():

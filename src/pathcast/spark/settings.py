@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Mapping, Sequence, Set
+from collections.abc import Mapping, Sequence
 from dataclasses import fields
 from pathlib import Path
 from typing import Annotated, ClassVar, Final, Literal, TypeAlias
@@ -381,11 +381,6 @@ class SparkSettings(SettingsSection):
     the same Pathcast is installed on all of them."""
     conf: dict[str, SparkValue] = {}
     """Further settings of Spark, over those of Pathcast."""
-
-    @property
-    def given(self) -> Set[str]:
-        """Keys that somebody has set."""
-        return self.model_fields_set
 
     @field_validator("master")
     @classmethod

@@ -12,21 +12,19 @@ import random
 import signal
 import socket
 import time
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import Sequence
 from pathlib import Path
-from typing import ClassVar, Final, TypeVar
+from typing import ClassVar, Final
 
 from pathcast.errors import ConfigError, UnavailableError
 from pathcast.overlay.deliveries import OPERATOR
-from pathcast.transport.client import BrokerClient, followed
+from pathcast.transport.client import BrokerClient
 from pathcast.transport.database_file import make_private
 from pathcast.transport.forked_start import start_forked
-from pathcast.transport.frames import Codec, EntryDecoder
+from pathcast.transport.frames import Codec
 from pathcast.transport.grpc_streams import Address
 from pathcast.transport.nodes import Nodes
 from pathcast.transport.process import Control, operator_of, read_control
-
-T = TypeVar("T")
 
 START_SECONDS: Final = 30.0
 START_EACH_SECONDS: Final = 2.0
@@ -175,12 +173,6 @@ class LocalProcesses(Nodes):
         if client == OPERATOR:
             return self.operator(name)
         return BrokerClient(client, Address(name, self._control(name).listen), self.CODEC)
-
-    async def followed(self, name: str, decoder: EntryDecoder[T]) -> AsyncIterator[T]:
-        """Iterate over one process's operator notices, each once, across lost connections."""
-        async for group in followed(lambda: self.operator(name), OPERATOR, 0):
-            for each in group:
-                yield decoder.decode(each.body)
 
     def _begin(self, names: Sequence[str], options: Sequence[str]) -> dict[str, int]:
         """Starts processes that outlive this one; their ids."""

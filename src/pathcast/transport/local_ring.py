@@ -6,7 +6,6 @@ each peer is its own service.
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
@@ -70,23 +69,6 @@ class LocalRing(LocalProcesses):
     def base(self) -> list[str]:
         """Peers that must not be ended."""
         return list(read_settings(PeerSettings, self.directory / "p00.toml").ring.base)
-
-    async def until_whole(self) -> None:
-        """Returns when all members are on the ring, each between those next to it."""
-        while True:
-            statuses = (await self.statuses()).values()
-            nodes = [each["node"] for each in statuses if each is not None]
-            if len(nodes) == len(statuses) and all(each["is_member"] for each in nodes):
-                members = {name: its for each in nodes for name, its in each["members"].items()}
-                names = sorted(members, key=lambda name: members[name]["place"])
-                right = (
-                    members[name]["successors"][0] == after
-                    and members[after]["predecessor"] == name
-                    for name, after in zip(names, [*names[1:], names[0]], strict=True)
-                )
-                if all(right):
-                    return
-            await asyncio.sleep(0.2)
 
 
 def _settings(

@@ -31,6 +31,7 @@ from pathcast_lab.bench.deployments.definition import DeploymentKind, Deployment
 from pathcast_lab.bench.deployments.inputs import Load
 from pathcast_lab.bench.deployments.measured import Measured
 from pathcast_lab.bench.memory import peak_bytes
+from pathcast_lab.demos.running import followed, until_whole
 
 T = TypeVar("T")
 
@@ -187,7 +188,7 @@ class Brokers(Deployed):
 
     async def follow(self, name: str) -> None:
         """Notices that a profile is in force, and deliveries."""
-        async for told in self.processes.followed(name, DELIVERIES):
+        async for told in followed(self.processes, name, DELIVERIES):
             if isinstance(told, InboxDelivery):
                 id = told.subscription.removeprefix(f"{OPERATOR}/")
                 self.came.append((id, int(told.message), time.monotonic()))
@@ -227,11 +228,11 @@ class Peers(Deployed):
 
     async def begin(self) -> None:
         """All peers are on the ring, in order."""
-        await self._ring.until_whole()
+        await until_whole(self._ring)
 
     async def follow(self, name: str) -> None:
         """Matches name publications, of which outcomes say what messages they were."""
-        async for told in self.processes.followed(name, TOLD):
+        async for told in followed(self.processes, name, TOLD):
             match told:
                 case Subscribed(id):
                     self.in_force.add(id)

@@ -25,6 +25,7 @@ from pathcast.registry import Registry
 from pathcast.workload import SubscriptionParameters, generate_subscriptions
 from pathcast_lab.bench.figures.point import Place, Value
 from pathcast_lab.bench.placement.definition import PlacementFigure, PlacementSet
+from pathcast_lab.bench.placement.placing import rows_of
 from pathcast_lab.bench.placement.realistic import SAMPLE, domain_messages, domain_queries
 from pathcast_lab.bench.wrong_count import WrongCountError
 
@@ -83,7 +84,7 @@ class _Visits:
         building = matching = 0.0
         largest = 0
         for partition in range(placement.partitions):
-            rows = touched.rows_of(partition)
+            rows = rows_of(touched, partition)
             if not written[partition]:
                 continue
             at = time.perf_counter()
@@ -102,7 +103,7 @@ class _Visits:
             matching += time.perf_counter() - built
         self._check(placement)
         sizes = written / max(int(written.sum()), 1)
-        sent = np.array([len(touched.rows_of(at)) for at in range(placement.partitions)])
+        sent = np.array([len(rows_of(touched, at)) for at in range(placement.partitions)])
         place = Place(
             self._figure.name,
             self._domain,
@@ -166,7 +167,7 @@ class _Visits:
         for partition in set(placed):
             inside = Registry(threads=1)
             inside.add(query for query, at in zip(queries, placed, strict=True) if at == partition)
-            rows = touched.rows_of(partition)
+            rows = rows_of(touched, partition)
             if len(rows):
                 part = inside.match(sample.take(pa.array(rows))).matches
                 found += int(part.offsets[-1].as_py())

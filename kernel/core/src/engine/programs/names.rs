@@ -7,7 +7,7 @@ use super::RunError;
 use super::run::{Evaluator, Run};
 use super::sink::Frame;
 use super::value::{Item, Text};
-use crate::language::grammar::scan::qname_length;
+use crate::language::grammar::names::qname_length;
 use crate::language::xpath::{List, TextRange};
 use crate::language::xquery::syntax::{ComputedName, Declaration};
 

@@ -8,6 +8,7 @@
 //! Recursive descent over the text itself: no list of tokens. Operators are read by climbing their precedence, so that
 //! the call stack grows with what [`Grammar::open`] bounds.
 
+pub(crate) mod names;
 pub(crate) mod references;
 pub(crate) mod scan;
 

@@ -3,8 +3,9 @@
 //! Parsers read characters. A refusal of XQuery speaks of tokens, and the first one from the left is the one that
 //! counts; so where refusals are explained, the token that comes next is looked at whenever one has been read.
 
+use super::names::{name_length, ncname_length, qname_length};
 use super::references::{is_xml_character, referred};
-use crate::language::query::scan::{ncname_length, written_name};
+use crate::language::comparison::Comparison;
 use crate::language::refusal::{Detail, Parsed, Reason, Refusal};
 use crate::xml::parser::is_ncname_start;
 use std::borrow::Cow;
@@ -264,8 +265,8 @@ impl<'t> Scanner<'t> {
     #[inline(always)]
     pub(crate) fn peek(&mut self) -> u8 {
         let byte = self.byte();
-        // Blanks and the parenthesis that may begin a comment are not beyond it.
-        if byte > b'(' { byte } else { self.pass_blanks() }
+        // Blanks are not beyond a blank, and the parenthesis may begin a comment.
+        if byte > b' ' && byte != b'(' { byte } else { self.pass_blanks() }
     }
 
     /// Passes over blanks and comments; gives the place there.
@@ -365,6 +366,7 @@ impl<'t> Scanner<'t> {
     }
 
     /// Moves over a string if it is right here; what comes next need not be a token.
+    #[inline]
     pub(crate) fn take_here(&mut self, text: &str) -> bool {
         let is_here =
             self.text.as_bytes()[self.at.min(self.text.len())..].starts_with(text.as_bytes());
@@ -375,20 +377,33 @@ impl<'t> Scanner<'t> {
     /// Whether a word is the name that is next after blanks.
     pub(crate) fn is_word(&mut self, word: &str) -> bool {
         let mark = self.at;
-        let is_here = self.ncname() == Some(word) && !self.has_local_name();
+        let is_here = self.pass_word(word);
         self.at = mark;
         is_here
     }
 
     /// Moves over a word if it is the name that is next after blanks.
+    #[inline]
     pub(crate) fn take_word(&mut self, word: &str) -> bool {
         let mark = self.at;
-        if self.ncname() == Some(word) && !self.has_local_name() {
+        let is_here = self.pass_word(word);
+        if is_here {
             self.settle();
-            return true;
+        } else {
+            self.at = mark;
         }
-        self.at = mark;
-        false
+        is_here
+    }
+
+    #[inline]
+    fn pass_word(&mut self, word: &str) -> bool {
+        // Most often something else begins here, of which no more is looked at than that.
+        if self.peek() != word.as_bytes()[0] || !self.rest().starts_with(word) {
+            return false;
+        }
+        let length = ncname_length(self.rest());
+        self.at += length;
+        length == word.len() && !self.has_local_name()
     }
 
     /// Moves over a word, which belongs to something.
@@ -398,6 +413,45 @@ impl<'t> Scanner<'t> {
         } else {
             Err(self.unexpected(Reason::ExpectedWord, &[word, of]))
         }
+    }
+
+    /// What stands between the quotes that are next after blanks, where a string has neither references nor doubled
+    /// quotes.
+    #[inline]
+    pub(crate) fn literal(&mut self) -> Option<&'t str> {
+        let quote = self.peek();
+        if !matches!(quote, b'\'' | b'"') {
+            return None;
+        }
+        let rest = &self.text[self.at + 1..];
+        let length = memchr::memchr(quote, rest.as_bytes())?;
+        self.at += length + 2;
+        Some(&rest[..length])
+    }
+
+    /// The number that is next after blanks, where a number has no exponent.
+    #[inline]
+    pub(crate) fn decimal(&mut self) -> Option<f64> {
+        self.peek();
+        let rest = self.rest();
+        let length = decimal_length(rest);
+        let value = rest[..length].parse().ok()?;
+        self.at += length;
+        Some(value)
+    }
+
+    /// The comparison of XPath whose symbol is next after blanks, and the length of the symbol.
+    #[inline]
+    pub(crate) fn comparison(&mut self) -> Option<(Comparison, usize)> {
+        Some(match (self.peek(), self.byte_after(1)) {
+            (b'=', _) => (Comparison::Eq, 1),
+            (b'!', b'=') | (b'<', b'>') => (Comparison::Ne, 2),
+            (b'<', b'=') => (Comparison::Le, 2),
+            (b'<', _) => (Comparison::Lt, 1),
+            (b'>', b'=') => (Comparison::Ge, 2),
+            (b'>', _) => (Comparison::Gt, 1),
+            _ => return None,
+        })
     }
 
     /// Whether the name that ends here is a prefix.
@@ -456,21 +510,6 @@ pub(crate) fn is_blank(c: char) -> bool {
 
 fn is_digit(c: char) -> bool {
     c.is_ascii_digit()
-}
-
-/// Length of a name that may have a prefix; 0 if none is here.
-pub(crate) fn qname_length(rest: &str) -> usize {
-    let first = ncname_length(rest);
-    let local = match rest[first..].strip_prefix(':') {
-        Some(after) if first > 0 => ncname_length(after),
-        _ => 0,
-    };
-    if local > 0 { first + 1 + local } else { first }
-}
-
-/// Length of a name, a name test or a braced name; 0 if none is here.
-pub(crate) fn name_length(rest: &str) -> usize {
-    written_name(rest).map_or(0, |(_, length)| length)
 }
 
 /// Length of digits, a point and digits; the point and the digits on one side may be missing.

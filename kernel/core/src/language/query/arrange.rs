@@ -7,8 +7,8 @@ use super::ast::{Axis, Condition, Constant, NameTest, Operator, Stage, Step};
 use super::canonical::{
     call_name, condition_text, has_literal, nested_opening, nested_text, opening, position_text,
 };
-use super::scan::number_of;
 use crate::language::comparison::Comparison;
+use crate::language::numbers::number;
 use std::cmp::Ordering;
 
 /// `op constant`; an ordering against a numeric string is one against the number (XPath 1.0, 3.4).
@@ -20,9 +20,12 @@ pub(crate) fn comparison<'q>(
     let operator = Operator::Compare(comparison);
     if let Constant::String(text) = &constant
         && is_order
-        && let Some(number) = number_of(text)
     {
-        return (operator, Constant::Number(number));
+        // Adding zero makes a negative zero positive.
+        let number = number(text.as_bytes()) + 0.0;
+        if number.is_finite() {
+            return (operator, Constant::Number(number));
+        }
     }
     (operator, constant)
 }

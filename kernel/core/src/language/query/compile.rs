@@ -12,7 +12,9 @@ use super::arrange::{add_predicate, arrange, or_self};
 use super::ast::{Axis, Condition, Constant, NameTest, Operator, Stage, Step};
 use super::canonical::text_of;
 use super::namespaces::{Namespaces, is_collapsed};
-use super::scan::Scanner;
+use crate::language::grammar::Scanner;
+use crate::language::grammar::names::{Written, ncname_length, written_name};
+use crate::language::grammar::scan::Lexis;
 use crate::language::values::VALUE_BYTES_MAX;
 use std::borrow::Cow;
 
@@ -190,18 +192,17 @@ pub(super) struct Parser<'q> {
 
 impl<'q> Parser<'q> {
     fn new(text: &'q str, namespaces: &'q Namespaces, is_canonical: bool) -> Self {
-        let scanner = Scanner::new(text);
+        let scanner = Scanner::new(text, Lexis::XPath, false);
         Parser { scanner, namespaces, uri_bytes: 0, nodes: 0, is_canonical, is_arranged: false }
     }
 
     fn query(&mut self, steps: &mut Vec<Step<'q>>) -> Result<(), Declined> {
-        self.scanner.blanks();
         if matches!(self.scanner.peek(), b'$' | b'd') {
             self.document()?;
         }
         let mut is_pending = false;
         if self.scanner.take(b'/') {
-            is_pending = self.scanner.take(b'/');
+            is_pending = self.scanner.take_here("/");
             self.nodes += usize::from(is_pending);
         }
         if self.bare_steps(steps, &mut is_pending) {
@@ -222,28 +223,23 @@ impl<'q> Parser<'q> {
         self.nodes += 2;
         if self.scanner.take(b'$') {
             // A prefixed variable is another one, and so is a longer name.
-            if !self.scanner.word("msg") {
+            if self.scanner.ncname_here() != Some("msg") {
                 return Err(Declined);
             }
         } else if !self.document_call()? {
             return Ok(());
         }
-        self.scanner.blanks();
         if self.scanner.peek() == b'/' { Ok(()) } else { Err(Declined) }
     }
 
     fn document_call(&mut self) -> Result<bool, Declined> {
-        let start = self.scanner.mark();
-        if self.scanner.word("doc") || self.scanner.word("document") {
-            self.scanner.blanks();
-            if self.scanner.take(b'(') {
-                self.scanner.blanks();
-                self.scanner.literal().ok_or(Declined)?;
-                self.scanner.blanks();
-                return if self.scanner.take(b')') { Ok(true) } else { Err(Declined) };
-            }
+        let start = self.scanner.at;
+        if matches!(self.scanner.ncname_here(), Some("doc" | "document")) && self.scanner.take(b'(')
+        {
+            self.scanner.literal().ok_or(Declined)?;
+            return if self.scanner.take(b')') { Ok(true) } else { Err(Declined) };
         }
-        self.scanner.reset(start);
+        self.scanner.at = start;
         Ok(false)
     }
 
@@ -254,7 +250,7 @@ impl<'q> Parser<'q> {
         let uri = self.namespaces.default_uri();
         let mut has_wildcard = false;
         while uri.is_empty() {
-            let (local, slashes) = match self.scanner.bare_step() {
+            let (local, slashes) = match self.bare_step() {
                 Some(found) => found,
                 None => return false,
             };
@@ -279,6 +275,28 @@ impl<'q> Parser<'q> {
         false
     }
 
+    /// `*` or a name directly before a slash or the end, and the number of slashes taken.
+    #[inline(always)]
+    fn bare_step(&mut self) -> Option<(&'q str, usize)> {
+        let rest = self.scanner.rest();
+        let length = match ncname_length(rest) {
+            0 if rest.starts_with('*') => 1,
+            0 => return None,
+            length => length,
+        };
+        let after = &rest.as_bytes()[length..];
+        let slashes = match after {
+            [] => 0,
+            [b'/', b'/', ..] => 2,
+            // A predicate after a slash would belong to this step.
+            [b'/', b'[' | b' ' | b'\t' | b'\r' | b'\n', ..] => return None,
+            [b'/', ..] => 1,
+            _ => return None,
+        };
+        self.scanner.at += length + slashes;
+        Some((&rest[..length], slashes))
+    }
+
     /// The steps of a path after its first slashes; sets whether a `//` waits for a step.
     pub(super) fn path(
         &mut self,
@@ -287,7 +305,6 @@ impl<'q> Parser<'q> {
         depth: usize,
     ) -> Result<End<'q>, Declined> {
         loop {
-            self.scanner.blanks();
             self.nodes += 1;
             let mut written = 0;
             let mut is_element = false;
@@ -299,9 +316,8 @@ impl<'q> Parser<'q> {
                 }
                 b'@' => {
                     self.scanner.skip(1);
-                    self.scanner.blanks();
+                    self.scanner.peek();
                     let test = self.name_test(false)?;
-                    self.scanner.blanks();
                     return self.last(End::Attribute(test));
                 }
                 _ => {
@@ -327,11 +343,10 @@ impl<'q> Parser<'q> {
         is_pending: &mut bool,
         depth: usize,
     ) -> Result<bool, Declined> {
-        if matches!(self.scanner.peek_at(1), b'.' | b'0'..=b'9') {
+        if matches!(self.scanner.byte_after(1), b'.' | b'0'..=b'9') {
             return Err(Declined);
         }
         self.scanner.skip(1);
-        self.scanner.blanks();
         if self.scanner.peek() != b'[' {
             return Ok(false);
         }
@@ -359,14 +374,12 @@ impl<'q> Parser<'q> {
         mut written: Option<&mut usize>,
         depth: usize,
     ) -> Result<bool, Declined> {
-        self.scanner.blanks();
         while self.scanner.take(b'/') {
-            if self.scanner.take(b'/') {
+            if self.scanner.take_here("/") {
                 *is_pending = true;
                 self.nodes += 1;
                 return Ok(true);
             }
-            self.scanner.blanks();
             if self.scanner.peek() != b'[' {
                 return Ok(true);
             }
@@ -383,77 +396,79 @@ impl<'q> Parser<'q> {
     }
 
     /// An end after which nothing of the path may follow.
-    fn last(&self, end: End<'q>) -> Result<End<'q>, Declined> {
+    fn last(&mut self, end: End<'q>) -> Result<End<'q>, Declined> {
         if matches!(self.scanner.peek(), b'[' | b'/') { Err(Declined) } else { Ok(end) }
     }
 
     /// A name test, or none for `text()`; blanks after it are skipped.
     #[inline]
     fn element_test(&mut self) -> Result<Option<NameTest<'q>>, Declined> {
+        let start = self.scanner.at;
         let test = self.name_test(true)?;
-        self.scanner.blanks();
+        let end = self.scanner.at;
         match self.scanner.peek() {
-            b'(' => match test {
-                NameTest::Name { local, .. } if local == "text" => {
-                    if !self.scanner.parentheses() {
-                        return Err(Declined);
-                    }
-                    self.scanner.blanks();
-                    Ok(None)
-                }
-                _ => Err(Declined),
-            },
+            b'(' => {
+                let is_text = self.scanner.slice(start, end) == "text";
+                self.scanner.skip(1);
+                if is_text && self.scanner.take(b')') { Ok(None) } else { Err(Declined) }
+            }
             b':' => Err(Declined),
             _ => Ok(Some(test)),
         }
     }
 
+    /// The name test that is right here.
     #[inline]
     fn name_test(&mut self, is_element: bool) -> Result<NameTest<'q>, Declined> {
-        if self.scanner.peek() == b'*' {
-            return self.star();
-        }
-        if self.scanner.peek() == b'Q' && self.scanner.peek_at(1) == b'{' {
-            let uri = self.scanner.braced_uri().ok_or(Declined)?;
-            if !is_collapsed(uri) {
-                return Err(Declined);
+        let start = self.scanner.at;
+        let name = self.scanner.ncname_here();
+        let (uri, local) = match (name, self.scanner.byte()) {
+            (None, b'*') => {
+                self.scanner.skip(1);
+                if !self.scanner.take_here(":") {
+                    return Ok(NameTest::Any);
+                }
+                let local = Cow::Borrowed(self.scanner.ncname_here().ok_or(Declined)?);
+                return Ok(NameTest::AnyNamespace { local });
             }
-            return self.local_in(uri);
-        }
-        let name = self.scanner.ncname().ok_or(Declined)?;
-        if self.scanner.peek() == b':' && self.scanner.peek_at(1) != b':' {
-            self.scanner.skip(1);
-            let uri = self.namespaces.uri(name).ok_or(Declined)?;
-            self.count(uri)?;
-            return self.local_in(uri);
-        }
-        let uri = if is_element { self.namespaces.default_uri() } else { "" };
-        if !uri.is_empty() {
-            self.count(uri)?;
-        }
-        Ok(NameTest::Name { uri: Cow::Borrowed(uri), local: Cow::Borrowed(name) })
-    }
-
-    /// `*` or `*:name`.
-    fn star(&mut self) -> Result<NameTest<'q>, Declined> {
-        self.scanner.skip(1);
-        if !self.scanner.take(b':') {
-            return Ok(NameTest::Any);
-        }
-        let local = Cow::Borrowed(self.scanner.ncname().ok_or(Declined)?);
-        Ok(NameTest::AnyNamespace { local })
-    }
-
-    /// The rest of a name whose namespace is given.
-    fn local_in(&mut self, uri: &'q str) -> Result<NameTest<'q>, Declined> {
+            (None, _) => return Err(Declined),
+            (Some(_), b':' | b'{') => {
+                self.scanner.at = start;
+                self.long_name()?
+            }
+            (Some(local), _) => {
+                let uri = if is_element { self.namespaces.default_uri() } else { "" };
+                if !uri.is_empty() {
+                    self.count(uri)?;
+                }
+                (uri, Some(local))
+            }
+        };
         let uri = Cow::Borrowed(uri);
-        if self.scanner.take(b'*') {
-            return Ok(NameTest::AnyIn { uri });
+        Ok(match local {
+            Some(local) => NameTest::Name { uri, local: Cow::Borrowed(local) },
+            None => NameTest::AnyIn { uri },
+        })
+    }
+
+    /// The namespace and, if it is not `*`, the local part of the name that is right here and says its namespace.
+    fn long_name(&mut self) -> Result<(&'q str, Option<&'q str>), Declined> {
+        let (written, length) = written_name(self.scanner.rest()).ok_or(Declined)?;
+        self.scanner.skip(length);
+        match written {
+            Written::Prefixed(prefix, local) => Ok((self.bound(prefix)?, Some(local))),
+            Written::AnyIn(prefix) => Ok((self.bound(prefix)?, None)),
+            Written::Braced(uri, local) if is_collapsed(uri) => Ok((uri, local)),
+            // A name before `::` is an axis.
+            Written::Braced(..) | Written::Plain(_) => Err(Declined),
         }
-        let local = Cow::Borrowed(self.scanner.ncname().ok_or(Declined)?);
-        self.scanner.blanks();
-        // `p:text()` is a call of a function, not a node test.
-        if self.scanner.peek() == b'(' { Err(Declined) } else { Ok(NameTest::Name { uri, local }) }
+    }
+
+    /// The URI of a prefix.
+    fn bound(&mut self, prefix: &str) -> Result<&'q str, Declined> {
+        let uri = self.namespaces.uri(prefix).ok_or(Declined)?;
+        self.count(uri)?;
+        Ok(uri)
     }
 
     /// Notes the length of a bound URI; one with braces, or with white space that is collapsed where it
@@ -478,7 +493,6 @@ impl<'q> Parser<'q> {
                 return Err(Declined);
             }
             self.predicate(&mut stages, depth + 1)?;
-            self.scanner.blanks();
         }
         Ok(stages)
     }

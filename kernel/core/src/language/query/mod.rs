@@ -10,7 +10,6 @@ mod canonical;
 mod compile;
 mod namespaces;
 mod predicates;
-pub(crate) mod scan;
 
 pub use ast::{Axis, Condition, Constant, NameTest, Operator, Stage, Step};
 pub use canonical::{canonical_text, condition_text};

@@ -27,16 +27,13 @@ impl<'q> Parser<'q> {
         let (mut positions, mut conditions) = (Vec::new(), Vec::new());
         let mut is_first = true;
         loop {
-            self.scanner.blanks();
             if let Some(constant) = self.constant(depth)? {
-                self.scanner.blanks();
                 if let (b']', true, Constant::Number(number)) =
                     (self.scanner.peek(), is_first, &constant)
                 {
                     positions.push((Comparison::Eq, *number));
                 } else {
                     let operator = self.operator().ok_or(Declined)?.flipped();
-                    self.scanner.blanks();
                     self.flipped_comparison(
                         operator,
                         constant,
@@ -48,12 +45,11 @@ impl<'q> Parser<'q> {
             } else {
                 self.conjunct(&mut positions, &mut conditions, depth)?;
             }
-            self.scanner.blanks();
             if self.scanner.take(b']') {
                 add_predicate(stages, positions, conditions);
                 return Ok(());
             }
-            if !self.scanner.word("and") {
+            if !self.scanner.take_word("and") {
                 return Err(Declined);
             }
             self.nodes += 1;
@@ -70,7 +66,7 @@ impl<'q> Parser<'q> {
         conditions: &mut Vec<Condition<'q>>,
         depth: usize,
     ) -> Result<(), Declined> {
-        if self.scanner.call("position") {
+        if self.call_of("position") {
             self.nodes += 1;
             let Constant::Number(number) = constant else { return Err(Declined) };
             positions.push((operator, number));
@@ -92,13 +88,11 @@ impl<'q> Parser<'q> {
         conditions: &mut Vec<Condition<'q>>,
         depth: usize,
     ) -> Result<(), Declined> {
-        if self.scanner.call("position") {
-            self.scanner.blanks();
+        if self.call_of("position") {
             let operator = self.operator().ok_or(Declined)?;
-            self.scanner.blanks();
             // The call and the constant.
             self.nodes += 2 + usize::from(self.scanner.peek() == b'-');
-            positions.push((operator, self.scanner.number().ok_or(Declined)?));
+            positions.push((operator, self.number()?));
             return Ok(());
         }
         if let Some(operator) = self.call_operator() {
@@ -130,10 +124,8 @@ impl<'q> Parser<'q> {
         let mut steps = Vec::new();
         let mut is_pending = false;
         let end = self.path(&mut steps, &mut is_pending, depth)?;
-        self.scanner.blanks();
         let mut compare = None;
         if let Some(operator) = self.operator() {
-            self.scanner.blanks();
             compare = Some(if self.is_canonical && self.scanner.peek() == b'(' {
                 (equality(operator)?, self.set(depth + 1)?)
             } else {
@@ -186,16 +178,25 @@ impl<'q> Parser<'q> {
     }
 
     /// Moves over `name(`.
+    #[inline]
     fn open_call(&mut self, name: &str) -> bool {
-        let start = self.scanner.mark();
-        if self.scanner.word(name) {
-            self.scanner.blanks();
-            if self.scanner.take(b'(') {
-                return true;
-            }
+        let start = self.scanner.at;
+        let is_here = self.scanner.take_word(name) && self.scanner.take(b'(');
+        if !is_here {
+            self.scanner.at = start;
         }
-        self.scanner.reset(start);
-        false
+        is_here
+    }
+
+    /// Moves over `name()`.
+    #[inline]
+    fn call_of(&mut self, name: &str) -> bool {
+        let start = self.scanner.at;
+        let is_here = self.open_call(name) && self.scanner.take(b')');
+        if !is_here {
+            self.scanner.at = start;
+        }
+        is_here
     }
 
     /// Moves over `lower-case(` and the like.
@@ -209,7 +210,6 @@ impl<'q> Parser<'q> {
     fn folded(&mut self, fold: Fold, depth: usize) -> Result<Condition<'q>, Declined> {
         let end = self.argument(depth, b')')?;
         let equal = equality(self.operator().ok_or(Declined)?)?;
-        self.scanner.blanks();
         let texts = self.one_or_more(depth)?;
         end.condition(Some((equal, Constant::Texts(fold, texts)))).ok_or(Declined)
     }
@@ -223,7 +223,6 @@ impl<'q> Parser<'q> {
         depth: usize,
     ) -> Result<Condition<'q>, Declined> {
         let texts = self.one_or_more(depth)?;
-        self.scanner.blanks();
         if !self.scanner.take(b')') {
             return Err(Declined);
         }
@@ -245,7 +244,6 @@ impl<'q> Parser<'q> {
     fn cast(&mut self, to: Option<Type>, depth: usize) -> Result<Condition<'q>, Declined> {
         let end = self.argument(depth, b')')?;
         let operator = self.operator().ok_or(Declined)?;
-        self.scanner.blanks();
         if let Some(kind) = to {
             let moment = Moment::read(kind, self.literal()?.as_bytes());
             let bound = moment.and_then(Moment::bound).ok_or(Declined)?;
@@ -258,7 +256,7 @@ impl<'q> Parser<'q> {
         let compare = if self.scanner.peek() == b'(' {
             (equality(operator)?, Constant::one_of_doubles(self.numbers()?))
         } else {
-            let number = self.scanner.number().ok_or(Declined)?;
+            let number = self.number()?;
             (Operator::Compare(operator), Constant::Double(number))
         };
         end.condition(Some(compare)).ok_or(Declined)
@@ -269,7 +267,7 @@ impl<'q> Parser<'q> {
         if depth > DEPTH_MAX {
             return Err(Declined);
         }
-        let is_number = matches!(self.scanner.peek_at(1), b'-' | b'.' | b'0'..=b'9');
+        let is_number = matches!(self.scanner.byte_after(1), b'-' | b'.' | b'0'..=b'9');
         Ok(if is_number {
             Constant::one_of_numbers(self.numbers()?)
         } else {
@@ -290,7 +288,7 @@ impl<'q> Parser<'q> {
     fn numbers(&mut self) -> Result<Values<'static>, Declined> {
         let mut numbers = Vec::new();
         self.listed(|parser| {
-            numbers.push(parser.scanner.number().ok_or(Declined)?);
+            numbers.push(parser.number()?);
             Ok(())
         })?;
         Values::of_numbers(numbers).ok_or(Declined)
@@ -303,9 +301,7 @@ impl<'q> Parser<'q> {
     ) -> Result<(), Declined> {
         self.scanner.skip(1);
         loop {
-            self.scanner.blanks();
             read(self)?;
-            self.scanner.blanks();
             if self.scanner.take(b')') {
                 return Ok(());
             }
@@ -329,7 +325,6 @@ impl<'q> Parser<'q> {
             if !self.scanner.take(b',') {
                 return Err(Declined);
             }
-            self.scanner.blanks();
             let test = operator.test().ok_or(Declined)?;
             return self.texts_call(end, test, fold, depth).map(Some);
         }
@@ -339,7 +334,6 @@ impl<'q> Parser<'q> {
             return self.texts_call(end, test, Fold::None, depth).map(Some);
         }
         let constant = self.string(depth)?.ok_or(Declined)?;
-        self.scanner.blanks();
         if !self.scanner.take(b')') {
             return Err(Declined);
         }
@@ -367,39 +361,40 @@ impl<'q> Parser<'q> {
         let mut steps = Vec::new();
         let mut is_pending = false;
         let end = self.path(&mut steps, &mut is_pending, depth)?;
-        self.scanner.blanks();
         if is_pending || !steps.is_empty() || !self.scanner.take(after) {
             return Err(Declined);
         }
-        self.scanner.blanks();
         Ok(end)
     }
 
     fn operator(&mut self) -> Option<Comparison> {
-        let (operator, length) = match (self.scanner.peek(), self.scanner.peek_at(1)) {
-            (b'=', _) => (Comparison::Eq, 1),
-            (b'!', b'=') | (b'<', b'>') => (Comparison::Ne, 2),
-            (b'<', b'=') => (Comparison::Le, 2),
-            (b'<', _) => (Comparison::Lt, 1),
-            (b'>', b'=') => (Comparison::Ge, 2),
-            (b'>', _) => (Comparison::Gt, 1),
-            _ => return None,
-        };
+        let (operator, length) = self.scanner.comparison()?;
         self.scanner.skip(length);
         self.nodes += 1;
         Some(operator)
     }
 
+    /// A finite number with one minus or none.
+    fn number(&mut self) -> Result<f64, Declined> {
+        let is_negative = self.scanner.take(b'-');
+        let value = self.scanner.decimal().filter(|value| value.is_finite()).ok_or(Declined)?;
+        // Adding zero makes a negative zero positive.
+        Ok(if is_negative { -value } else { value } + 0.0)
+    }
+
     /// A constant, if one begins here; `depth` brackets and calls stand around it.
+    #[inline]
     fn constant(&mut self, depth: usize) -> Result<Option<Constant<'q>>, Declined> {
         if let Some(text) = self.string(depth)? {
             return Ok(Some(Constant::String(text)));
         }
-        if !self.scanner.is_number() {
-            return Ok(None);
+        match self.scanner.byte() {
+            b'0'..=b'9' | b'-' => {}
+            b'.' if self.scanner.byte_after(1).is_ascii_digit() => {}
+            _ => return Ok(None),
         }
-        self.nodes += 1 + usize::from(self.scanner.peek() == b'-');
-        Ok(Some(Constant::Number(self.scanner.number().ok_or(Declined)?)))
+        self.nodes += 1 + usize::from(self.scanner.byte() == b'-');
+        Ok(Some(Constant::Number(self.number()?)))
     }
 }
 
@@ -417,6 +412,7 @@ impl<'q> Parser<'q> {
         }
     }
 
+    #[inline]
     fn literal(&mut self) -> Result<&'q str, Declined> {
         self.nodes += 1;
         self.scanner.literal().ok_or(Declined)
@@ -431,10 +427,8 @@ impl<'q> Parser<'q> {
         let mut text = String::new();
         let mut count = 0;
         loop {
-            self.scanner.blanks();
             text.push_str(self.literal()?);
             count += 1;
-            self.scanner.blanks();
             if !self.scanner.take(b',') {
                 break;
             }

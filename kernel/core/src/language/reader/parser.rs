@@ -11,9 +11,9 @@ use super::tokens::token_end;
 use crate::language::arithmetic::Arithmetic;
 use crate::language::comparison::Comparison;
 use crate::language::functions::find_in_xpath;
-use crate::language::grammar::scan::{Lexis, decimal_length, is_blank, qname_length};
+use crate::language::grammar::names::{Written, ncname_length, qname_length, written_name};
+use crate::language::grammar::scan::{Lexis, is_blank};
 use crate::language::grammar::{Binary, Bracket, Grammar, OperatorPlace, Scanner};
-use crate::language::query::scan::{Written, ncname_length, written_name};
 use crate::language::query::{DEPTH_MAX, NODES_MAX, PREDICATES_MAX, TEXT_BYTES_MAX, collapsed};
 use crate::language::refusal::{Detail, Parsed, Reason, Refusal};
 use crate::language::tree::{
@@ -170,22 +170,6 @@ impl<'q> Parser<'q> {
         Ok(Expr::Call { name, arguments, offset: offset as Offset })
     }
 
-    /// What stands between the quotes that are here; a string has neither references nor doubled quotes.
-    fn literal(&mut self) -> Option<&'q str> {
-        let rest = self.scanner.rest();
-        let length = memchr::memchr(rest.as_bytes()[0], &rest.as_bytes()[1..])?;
-        self.scanner.at += length + 2;
-        Some(&rest[1..=length])
-    }
-
-    /// The number that is here.
-    fn number(&mut self) -> f64 {
-        let rest = self.scanner.rest();
-        let length = decimal_length(rest);
-        self.scanner.at += length;
-        rest[..length].parse().unwrap_or(f64::NAN)
-    }
-
     /// The test of a type of node, whose name stands at a place and is followed by a parenthesis.
     fn type_test(&mut self, name: &str, offset: usize) -> Parsed<NodeTest> {
         let mut node_type = match name {
@@ -197,7 +181,7 @@ impl<'q> Parser<'q> {
         self.scanner.skip(1);
         let mut is_after_operand = false;
         if let (NodeType::Instruction(target), b'\'' | b'"') = (&mut node_type, self.scanner.peek())
-            && let Some(written) = self.literal()
+            && let Some(written) = self.scanner.literal()
         {
             *target = Some(written.to_owned());
             is_after_operand = true;
@@ -264,25 +248,21 @@ impl<'q> Grammar<'q> for Parser<'q> {
     }
 
     fn operator(&mut self) -> Option<(Binary, usize)> {
-        use Comparison::*;
-        let compare = |comparison| Binary::Compare(comparison, false);
-        let byte = self.scanner.peek();
-        Some(match (byte, self.scanner.byte_after(1)) {
-            (b']' | b')', _) => return None,
-            (b'=', _) => (compare(Eq), 1),
-            (b'!', b'=') | (b'<', b'>') => (compare(Ne), 2),
-            (b'<', b'=') => (compare(Le), 2),
-            (b'<', _) => (compare(Lt), 1),
-            (b'>', b'=') => (compare(Ge), 2),
-            (b'>', _) => (compare(Gt), 1),
-            (b'|', _) => (Binary::Union, 1),
-            (b'+', _) => (Binary::Calculate(Arithmetic::Add), 1),
-            (b'-', _) => (Binary::Calculate(Arithmetic::Subtract), 1),
+        let operator = match self.scanner.peek() {
+            b']' | b')' => return None,
+            b'=' | b'!' | b'<' | b'>' => {
+                let (comparison, length) = self.scanner.comparison()?;
+                return Some((Binary::Compare(comparison, false), length));
+            }
+            b'|' => Binary::Union,
+            b'+' => Binary::Calculate(Arithmetic::Add),
+            b'-' => Binary::Calculate(Arithmetic::Subtract),
             _ if self.scanner.at == self.lone_slash => return None,
-            (b'*', _) => (Binary::Calculate(Arithmetic::Multiply), 1),
-            (b'a' | b'd' | b'm' | b'o', _) => return self.operator_word(),
+            b'*' => Binary::Calculate(Arithmetic::Multiply),
+            b'a' | b'd' | b'm' | b'o' => return self.operator_word(),
             _ => return None,
-        })
+        };
+        Some((operator, 1))
     }
 
     fn is_step(&mut self) -> bool {
@@ -440,11 +420,14 @@ impl<'q> Grammar<'q> for Parser<'q> {
                 let name = self.scanner.slice(start + 1, self.scanner.at).to_owned();
                 Expr::Variable { name, offset }
             }
-            (b'\'' | b'"', _) => match self.literal() {
+            (b'\'' | b'"', _) => match self.scanner.literal() {
                 Some(value) => Expr::Literal { value: value.to_owned(), offset },
                 None => return Err(self.unexpected("expression", false)),
             },
-            (b'0'..=b'9', _) | (b'.', b'0'..=b'9') => Expr::Number { value: self.number(), offset },
+            (b'0'..=b'9', _) | (b'.', b'0'..=b'9') => {
+                let value = self.scanner.decimal().unwrap_or(f64::NAN);
+                Expr::Number { value, offset }
+            }
             _ => return self.function_call(start),
         })
     }

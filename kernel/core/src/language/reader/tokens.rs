@@ -3,8 +3,8 @@
 //! The disambiguation rules of XPath 1.0 (section 3.7) say which it is: after an operand `*` is the multiplication sign
 //! and a name an operator; a name before `::` is an axis. Beyond XPath 1.0 there are `<>`, `*:name` and `Q{uri}name`.
 
-use crate::language::grammar::scan::{decimal_length, is_blank, qname_length};
-use crate::language::query::scan::{Written, ncname_length, written_name};
+use crate::language::grammar::names::{Written, ncname_length, qname_length, written_name};
+use crate::language::grammar::scan::{decimal_length, is_blank};
 use crate::language::refusal::Reason;
 
 /// What is no token: the reason, where it is noticed, and the words of the text that say why.

@@ -11,7 +11,7 @@ use super::constructors::{Parts, Written};
 use super::facts::items;
 use super::{Facts, Parser};
 use crate::language::functions::Function;
-use crate::language::grammar::scan::qname_length;
+use crate::language::grammar::names::qname_length;
 use crate::language::refusal::{Parsed, Reason, Refusal};
 use crate::language::xpath::{List, TextRange};
 

@@ -4,7 +4,7 @@ use super::super::syntax::{Attribute, Declaration, Element, Expr, ExprId, Name, 
 use super::facts::items;
 use super::names::{Binding, XML};
 use super::{Facts, Parser};
-use crate::language::grammar::scan::qname_length;
+use crate::language::grammar::names::qname_length;
 use crate::language::numbers::is_blank;
 use crate::language::query::collapsed;
 use crate::language::refusal::{Parsed, Reason, Refusal};

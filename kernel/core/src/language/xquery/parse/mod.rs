@@ -21,6 +21,7 @@ use super::origins::Origins;
 use super::syntax::{Clause, Element, Expr, ExprId, OrderKey, Part, Program};
 use super::{Delivered, undeliverable_part};
 use crate::language::functions::Function;
+use crate::language::grammar::names::qname_length;
 use crate::language::grammar::scan::{self, Lexis, comment_end, no_character};
 use crate::language::grammar::{Grammar, Scanner};
 use crate::language::refusal::{Parsed, Reason, Refusal};
@@ -431,7 +432,7 @@ impl<'t> Parser<'t> {
             "validate" => {
                 let rest = self.scanner.text_at(after);
                 let name = rest.trim_start_matches(scan::is_blank);
-                let length = scan::qname_length(name);
+                let length = qname_length(name);
                 let is_constructor = name.len() < rest.len()
                     && length > 0
                     && name[length..].trim_start_matches(scan::is_blank).starts_with('{');

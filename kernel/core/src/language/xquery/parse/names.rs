@@ -3,7 +3,8 @@
 use super::super::syntax::Start;
 use super::facts::items;
 use super::{Expr, ExprId, Facts, Parser, reads};
-use crate::language::grammar::scan::{Lexis, name_length};
+use crate::language::grammar::names::name_length;
+use crate::language::grammar::scan::Lexis;
 use crate::language::query::collapsed;
 use crate::language::refusal::{Detail, Parsed, Reason, Refusal};
 use crate::language::xpath::{List, TextRange};

@@ -3,7 +3,7 @@
 use super::super::syntax::{Axis, Expr, ExprId, ItemTest, NodeTest, Start};
 use super::facts::{items, reads};
 use super::{Facts, Parser};
-use crate::language::query::scan::{Written, written_name};
+use crate::language::grammar::names::{Written, written_name};
 use crate::language::refusal::{Detail, Parsed, Reason, Refusal};
 use crate::language::xpath::simplify::simplify_steps;
 use crate::language::xpath::{List, Step, TextRange};
