@@ -16,6 +16,7 @@ from __future__ import annotations
 import math
 import operator
 import re
+from bisect import bisect_left
 from collections.abc import Callable
 from dataclasses import replace
 from functools import cache
@@ -58,6 +59,10 @@ def passes(value: str, compare: Comparison) -> bool:
         instants = [each.instant for each in moments if isinstance(each, Moment | Duration)]
         return len(instants) == 2 and _COMPARISONS[operator_](*instants)
     if isinstance(constant, OneOf):
+        if operator_ is Operator.EQ and isinstance(constant.values[0], str):
+            # They are in order, and may be thousands.
+            at = bisect_left(constant.values, value)
+            return value in constant.values[at : at + 1]
         return any(passes(value, Comparison(operator_, each)) for each in constant.values)
     if isinstance(constant, float):
         return passes_number(number_of(value), operator_, constant)
