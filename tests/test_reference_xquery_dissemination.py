@@ -12,8 +12,8 @@ import pyarrow as pa
 import pytest
 
 from flwr_cases import flwr_groups
-from gate_judge import lets_pass
 from generators import VOCABULARIES, FlwrWidth, random_flwr, random_flwr_message
+from oracles.paths import lets_pass
 from pathcast.errors import (
     ConstructionError,
     EvaluationBudgetError,

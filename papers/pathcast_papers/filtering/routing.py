@@ -134,7 +134,7 @@ class ReferenceRoutingStream:
 
 def _compiled(path: str) -> CompiledQuery:
     try:
-        compiled = compile_query(path, has_casts=True)
+        compiled = compile_query(path, is_canonical=True)
     except QuerySyntaxError:
         compiled = None
     if compiled is None or compiled.path is None or compiled.text != path:

@@ -9,10 +9,11 @@ from typing import Annotated
 
 import typer
 
-from pathcast.cli.options import LanguageOption, StepOption, read_language
+from pathcast.cli.options import LanguageOption, StepOption, ValuesOption, read_language
 from pathcast.cli.queries import read_bytes
 from pathcast.errors import ConfigError
 from pathcast.model import Subscription
+from pathcast.registry import with_values
 from pathcast.registry.subscription_files import subscription_of
 
 QUERY_ID = "query"
@@ -41,6 +42,7 @@ class AskOptions:
 
     step: StepOption = None
     language: LanguageOption = None
+    values: ValuesOption = None
 
     def read(self, given: str) -> Subscription:
         """The query that an argument means: itself or, after an @, the content of a file.
@@ -50,12 +52,13 @@ class AskOptions:
             Steps of the options are done after those of the file, whose language comes first.
 
         Raises:
-            ConfigError: The file is not UTF-8.
+            ConfigError: The file is not UTF-8, or a list cannot be read.
             OSError: The file cannot be read.
         """
         chosen, steps = read_language(self.language), tuple(self.step or ())
         if not given.startswith("@"):
-            return Subscription(QUERY_ID, QUERY_ID, given, steps=steps, language=chosen)
+            row = Subscription(QUERY_ID, QUERY_ID, given, steps=steps, language=chosen)
+            return self._with_values(row)
         path = Path(given[1:])
         try:
             text = read_bytes(path).decode("utf-8")
@@ -63,12 +66,16 @@ class AskOptions:
             reason = f"not UTF-8: {error.reason} at byte {error.start}"
             raise ConfigError("config.invalid", key=str(path), reason=reason) from error
         said = subscription_of(text, Path(path.name))
-        return said._replace(
+        row = said._replace(
             id=QUERY_ID,
             subscriber=QUERY_ID,
             steps=(*said.steps, *steps),
             language=said.language or chosen,
         )
+        return self._with_values(row)
+
+    def _with_values(self, row: Subscription) -> Subscription:
+        return row if self.values is None else with_values(row, self.values)
 
 
 @dataclass(frozen=True)
