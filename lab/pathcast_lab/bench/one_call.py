@@ -29,12 +29,14 @@ class OneCallResult:
     """Times of one call.
 
     Attributes:
+        case: Its name.
         calls: Calls of a round.
         match_ns: All calls of `Registry.match`, by round.
         deliver_ns: All calls of `Registry.deliver`, their deliveries read, by round.
         yardstick_ns: As many parses by lxml, by round.
     """
 
+    case: str
     calls: int
     match_ns: tuple[int, ...]
     deliver_ns: tuple[int, ...]
@@ -44,10 +46,10 @@ class OneCallResult:
         """Its figures."""
         for name, times in (("match", self.match_ns), ("deliver", self.deliver_ns)):
             microseconds = Spread.of(times).scaled(1e-3 / self.calls)
-            yield Measure("door", CASE, name, "us", microseconds)
+            yield Measure("door", self.case, name, "us", microseconds)
             pairs = zip(times, self.yardstick_ns, strict=True)
             ratios = Spread.of([mine / theirs for mine, theirs in pairs])
-            yield Measure("door", CASE, f"{name} by lxml", "x lxml", ratios)
+            yield Measure("door", self.case, f"{name} by lxml", "x lxml", ratios)
 
 
 def run_one_call(rounds: int, calls: int) -> OneCallResult:
@@ -81,4 +83,4 @@ def run_one_call(rounds: int, calls: int) -> OneCallResult:
         for _ in range(rounds):
             times.append([elapsed_ns(repeated(action)) for action in actions])
     match_ns, deliver_ns, yardstick_ns = (tuple(column) for column in zip(*times, strict=True))
-    return OneCallResult(calls, match_ns, deliver_ns, yardstick_ns)
+    return OneCallResult(CASE, calls, match_ns, deliver_ns, yardstick_ns)
