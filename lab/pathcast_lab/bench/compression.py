@@ -20,7 +20,7 @@ from pathcast.overlay.compression import (
     ZstdCodec,
 )
 from pathcast.workload import DOMAINS, domain_graph, generate_documents
-from pathcast_lab.bench.definitions import CompressionDefinition, DoorSet
+from pathcast_lab.bench.definitions import CompressionDefinition, FilesSet
 from pathcast_lab.bench.door import idle_matcher, shared_messages, taken_by_both
 from pathcast_lab.bench.measures import Measure
 from pathcast_lab.bench.timing import Spread, elapsed_ns, undisturbed, yardstick
@@ -71,7 +71,7 @@ class CompressionResult:
 
 
 def run_compression(
-    definition: CompressionDefinition, chosen: DoorSet, say: Callable[[str], None]
+    definition: CompressionDefinition, chosen: FilesSet, say: Callable[[str], None]
 ) -> Iterator[CompressionResult]:
     """The messages of Pathcast's domains, and files of the shared data.
 

@@ -187,19 +187,25 @@ class ConditionsDefinition(FilterDefinition):
     conditions: tuple[Condition, ...]
 
 
-class DoorSet(Strict):
-    """One set of `door` or `compression`: messages generated a workload, files a domain, rounds."""
+class FilesSet(Strict):
+    """One set of `compression`: messages generated a workload, files a domain, rounds."""
 
     generated: int = Field(ge=1)
     files_a_domain: int = Field(ge=1)
     rounds: int = Field(ge=1)
 
 
+class DoorSet(FilesSet):
+    """One set of `door`: calls with one message each are so many a round."""
+
+    calls: int = Field(ge=1)
+
+
 class DoorDefinition(BenchmarkDefinition[DoorSet]):
     """`lab/benchmarks/door.toml`."""
 
 
-class CompressionDefinition(BenchmarkDefinition[DoorSet]):
+class CompressionDefinition(BenchmarkDefinition[FilesSet]):
     """`lab/benchmarks/compression.toml`; of its messages one half is the sample."""
 
 

@@ -20,6 +20,7 @@ from pathcast_lab.bench.checking import THREADS, Truth, wrong_count
 from pathcast_lab.bench.definitions import DoorDefinition, DoorSet
 from pathcast_lab.bench.inputs import Source, shared_data
 from pathcast_lab.bench.measures import Measure
+from pathcast_lab.bench.one_call import CASE, OneCallResult, run_one_call
 from pathcast_lab.bench.rounds import Part, Rounds, binary_array, spread, warm_rounds
 from pathcast_lab.bench.timing import Spread, yardstick
 
@@ -55,8 +56,10 @@ class DoorResult:
 
 def run_door(
     definition: DoorDefinition, chosen: DoorSet, source: Source, say: Callable[[str], None]
-) -> Iterator[DoorResult]:
+) -> Iterator[DoorResult | OneCallResult]:
     """The workload's messages, those of Pathcast's domains, and files of the shared data.
+
+    The last case is calls with one message each.
 
     Raises:
         WrongCountError: The door found another number of elements than the yardstick.
@@ -74,6 +77,8 @@ def run_door(
             yield _case(f"{name} generated", messages, chosen, say)
     for name, messages in shared_messages(chosen.files_a_domain, say):
         yield _case(name, messages, chosen, say)
+    say(CASE)
+    yield run_one_call(chosen.rounds, chosen.calls)
 
 
 def shared_messages(most: int, say: Callable[[str], None]) -> Iterator[tuple[str, list[bytes]]]:

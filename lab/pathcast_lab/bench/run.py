@@ -43,6 +43,7 @@ from pathcast_lab.bench.hop import HopDefinition, HopResult, run_hop
 from pathcast_lab.bench.inputs import Source
 from pathcast_lab.bench.measures import Measure, with_aims
 from pathcast_lab.bench.mixed import run_mixed
+from pathcast_lab.bench.one_call import OneCallResult
 from pathcast_lab.bench.pipeline.definition import PipelineDefinition
 from pathcast_lab.bench.pipeline.run import PipelineResult, run_pipeline
 from pathcast_lab.bench.records import RecordsResult, run_records
@@ -79,6 +80,7 @@ BENCHMARKS: tuple[BenchmarkName, ...] = get_args(BenchmarkName)
 Result: TypeAlias = (
     FilterResult
     | DoorResult
+    | OneCallResult
     | RecordsResult
     | CompressionResult
     | RegistrationResult

@@ -252,8 +252,7 @@ impl Atoms {
         let [plain, ..] = &mut found.texts;
         let mut add_one = |test, text: &[u8]| {
             let key = keys.push(id, 0);
-            plain.add(test, key, &mut keys);
-            text.len() + KEY_BYTES
+            text.len() + plain.add(test, key, &mut keys)
         };
         self.memory += match ask {
             Ask::Exists => {
@@ -505,9 +504,8 @@ fn add_set(
     let mut bytes = set.len();
     for end in memchr::memchr_iter(0, set) {
         let key = keys.push(atom, start);
-        index.add(test, key, keys);
+        bytes += index.add(test, key, keys);
         start = end + 1;
-        bytes += KEY_BYTES;
     }
     bytes
 }

@@ -1,8 +1,8 @@
 //! Which of many texts a value contains, found in one pass over the value.
 
 use super::atoms::AtomId;
-use super::keys::{KeyId, Keys};
-use super::text_table::TextTable;
+use super::keys::{KeyId, Keys, NO_KEY};
+use super::text_table::{TABLE_BYTES_A_TEXT, TextTable};
 use hashbrown::HashTable;
 use memchr::memmem;
 use std::ops::Range;
@@ -19,19 +19,38 @@ const STEPS_A_SEARCH: u64 = 16;
 /// Places of texts in one message that are kept: 24 MiB.
 const PLACES_MAX: usize = 1 << 21;
 
+/// Bytes that a key takes here, and those that each distinct text takes besides.
+pub(super) const BYTES_A_KEY: usize = size_of::<AtomId>();
+pub(super) const BYTES_A_TEXT: usize =
+    size_of::<Text>() + size_of::<u32>() + 2 + TABLE_BYTES_A_TEXT;
+
 /// The texts of one subject that are folded alike.
 #[derive(Debug, Default)]
 pub(crate) struct Contained {
-    /// The last key of each distinct text.
-    texts: Vec<KeyId>,
+    texts: Vec<Text>,
     index: HashTable<u32>,
-    /// The search that has found each text last.
-    found: Vec<u32>,
     search: u32,
     /// The first of them, searched for together.
     table: Option<TextTable>,
+    /// The atoms that those had when the table was made, by text.
+    atoms: Vec<AtomId>,
     /// Searches for texts that it does not know, since it was made.
     searches: usize,
+    /// Memory for the texts that a search has found.
+    found: Vec<u32>,
+}
+
+/// A distinct text.
+#[derive(Debug)]
+struct Text {
+    /// A key whose constant it is.
+    key: KeyId,
+    /// The last of those that came after the table was made.
+    later: KeyId,
+    /// Where its atoms begin in the list; they end where those of the next text begin.
+    start: u32,
+    /// The search that has found it last.
+    found: u32,
 }
 
 /// Where the texts stand in all of the text of a message.
@@ -49,18 +68,20 @@ impl Contained {
         self.texts.is_empty()
     }
 
-    /// Adds the text of a key.
-    pub(crate) fn add(&mut self, id: KeyId, keys: &mut Keys<'_>) {
+    /// Adds the text of a key; whether it is new.
+    pub(crate) fn add(&mut self, id: KeyId, keys: &mut Keys<'_>) -> bool {
         let texts = &mut self.texts;
         let (hash, text) = (keys.hash(id), keys.text(id));
-        if let Some(&at) = self.index.find(hash, |&at| keys.text(texts[at as usize]) == text) {
-            let last = std::mem::replace(&mut texts[at as usize], id);
-            return keys.link(id, last);
+        let known = self.index.find(hash, |&at| keys.text(texts[at as usize].key) == text);
+        if let Some(&at) = known {
+            let last = std::mem::replace(&mut texts[at as usize].later, id);
+            keys.link(id, last);
+            return false;
         }
-        texts.push(id);
-        self.found.push(0);
+        texts.push(Text { key: id, later: id, start: self.atoms.len() as u32, found: 0 });
         let at = texts.len() as u32 - 1;
-        self.index.insert_unique(hash, at, |&at| keys.hash(texts[at as usize]));
+        self.index.insert_unique(hash, at, |&at| keys.hash(texts[at as usize].key));
+        true
     }
 
     /// Makes a table of all texts once searching for those that it does not know has cost as much.
@@ -71,24 +92,44 @@ impl Contained {
             if self.searches > SEARCHES_A_TEXT * self.texts.len() {
                 self.searches = 0;
                 // It fails for more bytes than can be numbered; each text is searched for then.
-                self.table = TextTable::new(self.texts.iter().map(|&id| keys.text(id)), keys.seed);
+                let texts = self.texts.iter().map(|text| keys.text(text.key));
+                self.table = TextTable::new(texts, keys.seed);
+                self.gather_atoms(keys);
             }
+        }
+    }
+
+    /// Puts the atoms of each text side by side: a chain of keys waits for memory at each of them.
+    fn gather_atoms(&mut self, keys: &Keys<'_>) {
+        let old = std::mem::take(&mut self.atoms);
+        let mut ends: Vec<u32> = self.texts.iter().skip(1).map(|text| text.start).collect();
+        ends.push(old.len() as u32);
+        for (text, end) in self.texts.iter_mut().zip(ends) {
+            let known = text.start as usize..end as usize;
+            text.start = self.atoms.len() as u32;
+            self.atoms.extend_from_slice(&old[known]);
+            keys.push_atoms(std::mem::replace(&mut text.later, NO_KEY), &mut self.atoms);
         }
     }
 
     /// Begins a search, in which each text is found once.
     fn begin(&mut self) {
         if self.search == u32::MAX {
-            self.found.fill(0);
+            self.texts.iter_mut().for_each(|text| text.found = 0);
             self.search = 0;
         }
         self.search += 1;
     }
 
     /// Adds the atoms of a text that was not found in this search.
+    #[inline]
     fn push(&mut self, at: u32, keys: &Keys<'_>, out: &mut Vec<AtomId>) {
-        if std::mem::replace(&mut self.found[at as usize], self.search) != self.search {
-            keys.push_atoms(self.texts[at as usize], out);
+        let at = at as usize;
+        let end = self.texts.get(at + 1).map_or(self.atoms.len(), |next| next.start as usize);
+        let text = &mut self.texts[at];
+        if std::mem::replace(&mut text.found, self.search) != self.search {
+            out.extend_from_slice(&self.atoms[text.start as usize..end]);
+            keys.push_atoms(text.later, out);
         }
     }
 
@@ -102,27 +143,34 @@ impl Contained {
         if let Some(table) = self.table.take() {
             // Texts that are parts of one another can be found more often than the value has bytes.
             let most = 8 * value.len() + 64;
-            let mut numbers = Vec::new();
-            let is_all = table.search(
-                value,
-                most,
-                |at| keys.text(self.texts[at as usize]),
-                |at, _| numbers.push(at),
-            );
-            steps += numbers.len() as u64;
-            numbers.into_iter().for_each(|at| self.push(at, keys, out));
+            let mut found = std::mem::take(&mut self.found);
+            let text_of = |at: u32| keys.text(self.texts[at as usize].key);
+            let is_all = table.search(value, most, text_of, |at, _| found.push(at));
+            steps += found.len() as u64;
+            self.touch(&found);
+            found.drain(..).for_each(|at| self.push(at, keys, out));
+            self.found = found;
             if is_all {
                 unknown = table.len;
             }
             self.table = Some(table);
         }
         for at in unknown..self.texts.len() {
-            if memmem::find(value, keys.text(self.texts[at])).is_some() {
+            if memmem::find(value, keys.text(self.texts[at].key)).is_some() {
                 self.push(at as u32, keys, out);
             }
         }
         let searches = (self.texts.len() - unknown) as u64;
         steps + searches * (STEPS_A_SEARCH + value.len() as u64 / 64)
+    }
+
+    /// Touches the memory that adding the atoms of some texts needs: so they wait for it together.
+    fn touch(&self, found: &[u32]) {
+        let starts = |sum, &at: &u32| sum ^ self.texts[at as usize].start;
+        std::hint::black_box(found.iter().fold(0, starts));
+        let first = |at: u32| self.atoms.get(self.texts[at as usize].start as usize);
+        let atoms = |sum, &at: &u32| sum ^ first(at).copied().unwrap_or(0);
+        std::hint::black_box(found.iter().fold(0, atoms));
     }
 
     /// Where the texts stand in the text of a message, and what that took, in steps; no places if there are too many.
@@ -132,12 +180,12 @@ impl Contained {
         let mut known = 0;
         if let Some(table) = &self.table {
             known = table.len;
-            let text_of = |at: u32| keys.text(self.texts[at as usize]);
+            let text_of = |at: u32| keys.text(self.texts[at as usize].key);
             table
                 .search(text, PLACES_MAX + 1, text_of, |at, start| places.push((start as u32, at)));
         }
         for at in known..self.texts.len() {
-            let finder = memmem::Finder::new(keys.text(self.texts[at]));
+            let finder = memmem::Finder::new(keys.text(self.texts[at].key));
             let mut from = 0;
             while places.len() <= PLACES_MAX
                 && let Some(next) = text.get(from..).and_then(|rest| finder.find(rest))
@@ -173,7 +221,7 @@ impl Contained {
         let is_within = |start: u32, length: usize| start as usize + length <= part.end;
         if length <= PLACES_FEW {
             for &(start, at) in &places[first..first + length] {
-                if is_within(start, keys.text(self.texts[at as usize]).len()) {
+                if is_within(start, keys.text(self.texts[at as usize].key).len()) {
                     self.push(at, keys, out);
                 }
             }
@@ -188,7 +236,7 @@ impl Contained {
             steps += 1;
             let next = same.partition_point(|&(_, start)| (start as usize) < part.start);
             if let Some(&(at, start)) = same.get(next)
-                && is_within(start, keys.text(self.texts[at as usize]).len())
+                && is_within(start, keys.text(self.texts[at as usize].key).len())
             {
                 self.push(at, keys, out);
             }

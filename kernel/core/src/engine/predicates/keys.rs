@@ -14,7 +14,7 @@ use xxhash_rust::xxh3::xxh3_64_with_seed;
 pub(crate) type KeyId = u32;
 
 /// No other key.
-const NO_KEY: KeyId = u32::MAX;
+pub(super) const NO_KEY: KeyId = u32::MAX;
 
 /// Bytes that a key of a set takes, its place in a table included.
 pub(super) const KEY_BYTES: usize = size_of::<Key>() + 8;

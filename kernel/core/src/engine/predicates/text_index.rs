@@ -1,8 +1,8 @@
 //! The atoms of one subject whose values are folded alike, found by the folded value.
 
 use super::atoms::AtomId;
-use super::contained::Contained;
-use super::keys::{KeyId, Keys};
+use super::contained::{BYTES_A_KEY, BYTES_A_TEXT, Contained};
+use super::keys::{KEY_BYTES, KeyId, Keys};
 use crate::language::folding::TextTest;
 use hashbrown::HashTable;
 
@@ -18,21 +18,26 @@ pub(super) struct TextIndex {
 }
 
 impl TextIndex {
-    /// Adds the text of a key.
-    pub(super) fn add(&mut self, test: TextTest, id: KeyId, keys: &mut Keys<'_>) {
+    /// Adds the text of a key. Returns bytes that they take.
+    pub(super) fn add(&mut self, test: TextTest, id: KeyId, keys: &mut Keys<'_>) -> usize {
         let length = keys.text(id).len();
         match test {
             TextTest::Is => {
                 self.string_len_max = self.string_len_max.max(length);
                 keys.add_to(&mut self.strings, id);
+                KEY_BYTES
             }
             TextTest::Begins => {
                 if let Err(at) = self.prefix_lens.binary_search(&length) {
                     self.prefix_lens.insert(at, length);
                 }
                 keys.add_to(&mut self.prefixes, id);
+                KEY_BYTES
             }
-            TextTest::Has | TextTest::Matches => self.contained.add(id, keys),
+            TextTest::Has | TextTest::Matches => {
+                let is_new = self.contained.add(id, keys);
+                KEY_BYTES + BYTES_A_KEY + if is_new { BYTES_A_TEXT } else { 0 }
+            }
         }
     }
 

@@ -1,15 +1,15 @@
 //! Which of very many texts stand where in another: by their first bytes, in tables.
 //!
 //! An automaton of a hundred thousand words waits for memory at nearly every byte. Here a byte costs a look into a small
-//! filter for each of three lengths of beginnings, and only where it says yes a table is asked, and the texts that begin
-//! so are compared. Short texts, and those of which many begin alike, stand in an automaton, so that nobody can register
-//! texts that cost more.
+//! filter of the first four bytes of all texts, which stays in the cache nearest to the processor. Where that says yes, a
+//! filter for each of three lengths of beginnings is asked, then a table, and the texts that begin so are compared; look-ups
+//! are gathered, so that they wait for memory together. Short texts, and those of which many begin alike, stand in an
+//! automaton, so that nobody can register texts that cost more.
 //!
 //! Source: the filters are those of Wu and Manber, "A fast algorithm for multi-pattern searching", 1994; differs: several
 //! lengths, and no shifts.
 
 use aho_corasick::AhoCorasick;
-use hashbrown::HashTable;
 
 /// Lengths of beginnings, the longest first; a text stands under the longest that it has.
 const LENGTHS: [usize; 3] = [8, 6, 4];
@@ -17,10 +17,20 @@ const LENGTHS: [usize; 3] = [8, 6, 4];
 const ALIKE_MAX: usize = 8;
 /// Bits of a filter for each text.
 const BITS_A_TEXT: usize = 16;
+/// Bits of the filter of first bytes, at most: 32 KB.
+const FIRST_BITS_MAX: usize = 1 << 18;
+/// Places of a text that are looked at together.
+const BLOCK: usize = 256;
+
+/// Bytes that a text takes in a table, about: of filters, and of candidates where two of three places are taken at most.
+pub(super) const TABLE_BYTES_A_TEXT: usize = BITS_A_TEXT / 4 + 2 * size_of::<Candidate>();
 
 /// Texts, searched for together.
 #[derive(Debug)]
 pub(super) struct TextTable {
+    /// Of the first four bytes of the texts that have beginnings.
+    first: Filter,
+    seed: u64,
     beginnings: Vec<Beginnings>,
     /// The other texts, and their numbers.
     automaton: Option<(AhoCorasick, Vec<u32>)>,
@@ -28,12 +38,21 @@ pub(super) struct TextTable {
     pub(super) len: usize,
 }
 
+/// Hashes that may be there: a bit each, by their highest bits.
+#[derive(Debug)]
+struct Filter {
+    bits: Box<[u64]>,
+    shift: u32,
+}
+
 /// A text under its beginning, with the bytes behind that: most are compared without a look at the text itself.
 #[derive(Clone, Copy, Debug)]
 struct Candidate {
-    number: u32,
-    length: u32,
+    beginning: u64,
     next: u64,
+    /// 0 where there is none.
+    length: u32,
+    number: u32,
 }
 
 /// Texts that stand under beginnings of one length.
@@ -43,12 +62,29 @@ struct Beginnings {
     length: usize,
     /// Bits of the beginning in eight bytes of text.
     mask: u64,
-    filter: Vec<u64>,
+    filter: Filter,
+    /// Candidates from the place that the hash of their beginning says on.
+    table: Box<[Candidate]>,
     shift: u32,
-    /// By beginning: where its texts stand in the list.
-    table: HashTable<(u64, u32, u32)>,
-    texts: Vec<Candidate>,
     multiplier: u64,
+}
+
+impl Filter {
+    fn new(bits: usize) -> Filter {
+        let bits = bits.next_power_of_two().max(64);
+        Filter { bits: vec![0; bits / 64].into(), shift: 64 - bits.trailing_zeros() }
+    }
+
+    fn add(&mut self, hash: u64) {
+        let bit = hash >> self.shift;
+        self.bits[bit as usize / 64] |= 1 << (bit % 64);
+    }
+
+    #[inline]
+    fn has(&self, hash: u64) -> bool {
+        let bit = hash >> self.shift;
+        self.bits[bit as usize / 64] >> (bit % 64) & 1 == 1
+    }
 }
 
 impl Candidate {
@@ -89,14 +125,14 @@ impl Beginnings {
         texts: &[(u64, u32, &[u8])],
         others: &mut Vec<u32>,
     ) -> Beginnings {
-        let bits = (BITS_A_TEXT * texts.len()).next_power_of_two().max(64);
+        let size = (texts.len() * 3 / 2 + 1).next_power_of_two().max(2);
+        let none = Candidate { beginning: 0, next: 0, length: 0, number: 0 };
         let mut made = Beginnings {
             length,
             mask: u64::MAX >> (8 * (8 - length)),
-            filter: vec![0; bits / 64],
-            shift: 64 - bits.trailing_zeros(),
-            table: HashTable::with_capacity(texts.len()),
-            texts: Vec::with_capacity(texts.len()),
+            filter: Filter::new(BITS_A_TEXT * texts.len()),
+            table: vec![none; size].into(),
+            shift: 64 - size.trailing_zeros(),
             multiplier: seed | 1,
         };
         for alike in texts.chunk_by(|a, b| a.0 == b.0) {
@@ -104,39 +140,45 @@ impl Beginnings {
                 others.extend(alike.iter().map(|&(_, number, _)| number));
                 continue;
             }
-            let (beginning, start) = (alike[0].0, made.texts.len() as u32);
-            made.texts.extend(alike.iter().map(|&(_, number, text)| Candidate {
-                number,
-                length: text.len() as u32,
-                next: word_of(&text[length..]),
-            }));
-            let hash = made.hash(beginning);
-            let bit = hash >> made.shift;
-            made.filter[bit as usize / 64] |= 1 << (bit % 64);
-            let multiplier = made.multiplier;
-            let entry = (beginning, start, made.texts.len() as u32);
-            made.table.insert_unique(hash, entry, |entry| mixed(entry.0, multiplier));
+            let hash = made.hash(alike[0].0);
+            made.filter.add(hash);
+            let mut at = made.home(hash);
+            for &(beginning, number, text) in alike {
+                while made.table[at].length != 0 {
+                    at = (at + 1) & (size - 1);
+                }
+                let (next, length) = (word_of(&text[length..]), text.len() as u32);
+                made.table[at] = Candidate { beginning, next, length, number };
+            }
         }
         made
     }
 
     #[inline]
-    fn hash(&self, beginning: u64) -> u64 {
-        mixed(beginning, self.multiplier)
+    fn hash(&self, word: u64) -> u64 {
+        mixed(word & self.mask, self.multiplier)
+    }
+
+    /// Where the candidates of a hash begin.
+    #[inline]
+    fn home(&self, hash: u64) -> usize {
+        // The lowest bits: the filter was asked for the highest ones.
+        (hash.rotate_left(32) >> self.shift) as usize
     }
 
     /// Calls `found` with the texts that may stand where a word of text is.
     #[inline]
-    fn each(&self, word: u64, found: impl FnMut(&Candidate)) {
+    fn each(&self, word: u64, mut at: usize, mut found: impl FnMut(&Candidate)) {
         let beginning = word & self.mask;
-        let hash = self.hash(beginning);
-        let bit = hash >> self.shift;
-        if self.filter[bit as usize / 64] >> (bit % 64) & 1 == 0 {
-            return;
-        }
-        let entry = self.table.find(hash, |entry| entry.0 == beginning);
-        if let Some(&(_, start, end)) = entry {
-            self.texts[start as usize..end as usize].iter().for_each(found);
+        loop {
+            let candidate = &self.table[at];
+            if candidate.length == 0 {
+                return;
+            }
+            if candidate.beginning == beginning {
+                found(candidate);
+            }
+            at = (at + 1) & (self.table.len() - 1);
         }
     }
 }
@@ -166,8 +208,10 @@ impl TextTable {
         }
         let len = texts.len();
         let mut beginnings = Vec::new();
+        let mut first = Filter::new((BITS_A_TEXT * len).min(FIRST_BITS_MAX));
         for (length, mut alike) in LENGTHS.into_iter().zip(by_length) {
             if !alike.is_empty() {
+                alike.iter().for_each(|&(beginning, ..)| first.add(first_hash(beginning, seed)));
                 alike.sort_unstable();
                 beginnings.push(Beginnings::new(length, seed, &alike, &mut others));
             }
@@ -182,7 +226,7 @@ impl TextTable {
                 .filter(|(number, _)| wanted.next_if(|&&next| next as usize == *number).is_some());
             Some((AhoCorasick::new(chosen.map(|(_, text)| text)).ok()?, others))
         };
-        Some(TextTable { beginnings, automaton, len })
+        Some(TextTable { first, seed, beginnings, automaton, len })
     }
 
     /// Calls `found` with the number of each text and where it stands, until that says no; `text_of` gives the text of a
@@ -199,16 +243,32 @@ impl TextTable {
     ) -> bool {
         let mut left = most;
         if !self.beginnings.is_empty() {
-            for at in 0..searched.len() {
-                let rest = &searched[at..];
-                let word = word_of(rest);
+            let mut starts = [0; BLOCK];
+            let mut gathered = [(0, 0); BLOCK];
+            for start in (0..searched.len()).step_by(BLOCK) {
+                let starts = self.starts(searched, start, &mut starts);
                 for beginnings in &self.beginnings {
-                    beginnings.each(word, |text| {
-                        if left > 0 && text.is_at(rest, beginnings.length, &text_of) {
-                            left -= 1;
-                            found(text.number, at);
+                    let mut count = 0;
+                    for &at in starts {
+                        let hash = beginnings.hash(word_of(&searched[at as usize..]));
+                        if beginnings.filter.has(hash) {
+                            gathered[count] = (at, beginnings.home(hash));
+                            count += 1;
                         }
-                    });
+                    }
+                    let gathered = &gathered[..count];
+                    let touched =
+                        |sum, &(_, home): &(u32, usize)| sum ^ beginnings.table[home].length;
+                    std::hint::black_box(gathered.iter().fold(0, touched));
+                    for &(at, home) in gathered {
+                        let rest = &searched[at as usize..];
+                        beginnings.each(word_of(rest), home, |text| {
+                            if left > 0 && text.is_at(rest, beginnings.length, &text_of) {
+                                left -= 1;
+                                found(text.number, at as usize);
+                            }
+                        });
+                    }
                 }
                 if left == 0 {
                     return false;
@@ -225,6 +285,26 @@ impl TextTable {
         }
         true
     }
+}
+
+impl TextTable {
+    /// The places of a block, from one on, at which the first bytes of some text may stand.
+    #[inline]
+    fn starts<'s>(&self, searched: &[u8], from: usize, starts: &'s mut [u32; BLOCK]) -> &'s [u32] {
+        let mut count = 0;
+        for at in from..searched.len().min(from + BLOCK) {
+            starts[count] = at as u32;
+            // A branch would be mispredicted.
+            count += usize::from(self.first.has(first_hash(word_of(&searched[at..]), self.seed)));
+        }
+        &starts[..count]
+    }
+}
+
+/// A hash of the first four bytes of a word of text.
+#[inline]
+fn first_hash(word: u64, seed: u64) -> u64 {
+    u64::from(word as u32).wrapping_mul(seed | 1)
 }
 
 #[cfg(test)]
