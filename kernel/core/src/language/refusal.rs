@@ -323,7 +323,7 @@ reasons! {
     /// The replacement.
     Replacement = "FORX0004",
     /// A text in the place of a name.
-    NoName = "XQDY0074",
+    NoName = "FORG0001",
     /// The collation.
     NoCollation = "FOCH0002",
     /// The function.

@@ -119,7 +119,7 @@ class Computed(Constructors):
             text = expr.value if isinstance(expr, Literal) else None
             if isinstance(text, str) and not self._is_name(text.strip(_BLANKS)):
                 reason = f"{in_quotes(text)} is no name of an element or attribute"
-                raise self.error("XQDY0074", place, reason)
+                raise self.error("FORG0001", place, reason)
             self.expect("}", "or an operator")
             return ComputedName(expr, self._known_namespaces(offset))
         written = self.value
