@@ -13,7 +13,8 @@ from pydantic import ValidationError
 
 from command_line import run_command
 from pathcast import Registry, Subscription
-from pathcast.errors import ConfigError, QuerySyntaxError
+from pathcast.errors import ConfigError, PathcastError, QuerySyntaxError
+from pathcast.model import QueryLanguage
 from pathcast.registry import rows_with_values, with_values
 from pathcast.registry.subscription_rows import read_rows
 from pathcast.registry.value_files import FILE_BYTES_MAX
@@ -172,3 +173,11 @@ def test_a_pipeline_takes_up_a_list_that_has_changed(folder: Path) -> None:
     assert place.rows("ids").rows[0].query == '//a[@code = ("B2", "C3")]'
     with pytest.raises(ValidationError, match="values"):
         SubscriptionSettings(store="sqlite:////tmp/x.db", values=folder)
+
+
+@pytest.mark.parametrize("language", [None, "xpath1", "xquery"])
+def test_a_list_that_was_not_put_in_says_what_puts_it_in(language: QueryLanguage | None) -> None:
+    row = Subscription("s", "ann", "//a[@c = values-of('one.txt')]", "ids", language=language)
+    with pytest.raises(PathcastError, match=r"--values FOLDER") as caught:
+        Registry().add(row)
+    assert "no function values-of()" in str(caught.value)

@@ -124,12 +124,23 @@ def refused_functions() -> frozenset[str]:
     return frozenset(native.refused_functions())
 
 
+VALUES_OF: Final = "values-of"
+
+FOR_VALUES_OF: Final = (
+    "the lines of a file are put in its place before a query is registered: by `--values FOLDER`, "
+    "by `subscriptions.values` of a pipeline, by `with_values` in Python"
+)
+"""Advice for the name that stands for a list in a file, which is no function of the language."""
+
+
 def for_function(name: str) -> str | None:
     """Advice for a function that XPath 1.0 does not have; None if it is none at all.
 
     Args:
         name: Without a prefix.
     """
+    if name == VALUES_OF:
+        return FOR_VALUES_OF
     if name in in_xquery():
         there = f"in a Subscription, {name}() is there, as XQuery"
         return f"for a path x write `{INSTEAD[name]}`; {there}" if name in INSTEAD else there

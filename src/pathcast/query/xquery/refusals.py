@@ -25,7 +25,13 @@ from pathcast.query.functions import (
     argument_counts,
     arguments_expected,
 )
-from pathcast.query.refused_functions import for_refused, for_text_of, for_type
+from pathcast.query.refused_functions import (
+    FOR_VALUES_OF,
+    VALUES_OF,
+    for_refused,
+    for_text_of,
+    for_type,
+)
 from pathcast.query.syntax import Axis, NodeKind
 
 MESSAGE_VARIABLE: Final = "msg"
@@ -310,6 +316,8 @@ def _function(text: str, offset: int, details: _Details) -> Sentence:
 
 def _no_function(text: str, offset: int, details: _Details) -> Sentence:
     written, local = _words(details)
+    if written == VALUES_OF:
+        return Sentence(f"there is no function {written}()", FOR_VALUES_OF)
     meant = suggestions.nearest(
         local, [*sorted(argument_counts()), *(kind.value for kind in NodeKind)]
     )
