@@ -78,6 +78,11 @@ class KernelAnswer:
         return verdicts_of(self._answer.verdicts(), self._answer.entries())
 
     @cached_property
+    def work(self) -> list[tuple[int, int]]:
+        """Number and steps of the dearest (`BatchAnswer.work`)."""
+        return self._answer.work()
+
+    @cached_property
     def stats(self) -> BatchStats:
         """The counters of the batch (`BatchAnswer.stats`)."""
         return BatchStats(**self._answer.stats())

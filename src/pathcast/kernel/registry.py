@@ -156,6 +156,11 @@ class KernelDeliveries:
         return verdicts_of(self._answer.verdicts(), self._answer.entries())
 
     @cached_property
+    def work(self) -> list[tuple[int, int]]:
+        """Number and steps of the dearest (`DeliveryAnswer.work`)."""
+        return self._answer.work()
+
+    @cached_property
     def stats(self) -> BatchStats:
         """The counters of the batch (`DeliveryAnswer.stats`)."""
         return BatchStats(**self._answer.stats())

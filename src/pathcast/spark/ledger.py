@@ -26,6 +26,7 @@ from dataclasses import asdict, dataclass, field, replace
 from typing import Any, Final
 
 from pathcast.errors import ConfigError, invalid_setting
+from pathcast.spark.dearest import DearSubscription
 from pathcast.spark.files import ColumnValues, FoundFile
 from pathcast.spark.schemas import OUTPUTS, OutputName
 from pathcast.spark.storage import Storage
@@ -43,7 +44,7 @@ SOURCE: Final = "_source.json"
 SUM_COMMITS: Final = 256
 """Commits after which what all came to is written down."""
 
-COUNTED: Final = ("messages", "bytes", "matches", "undecided", "tombstones")
+COUNTED: Final = ("messages", "bytes", "matches", "undecided", "tombstones", "work")
 """Counters of tasks, commits and summaries."""
 
 Files = Mapping[OutputName, list[WrittenFile]]
@@ -115,6 +116,8 @@ class Commit:
         unread: Files of the source that could not be read; they are not processed.
         offsets: Where a streaming source ends, as Spark says it; empty for files.
         skipped: Offsets of Kafka that gave no record, where those that are gone are passed over.
+        work: Steps that single queries took.
+        dearest: The queries that took the most of these, the dearest first.
     """
 
     batch_id: int
@@ -133,6 +136,8 @@ class Commit:
     unread: tuple[Unread, ...] = ()
     offsets: str = ""
     skipped: int = 0
+    work: int = 0
+    dearest: tuple[DearSubscription, ...] = ()
 
     @classmethod
     def read(cls, output: Storage, batch_id: int) -> Commit:

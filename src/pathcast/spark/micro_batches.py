@@ -27,6 +27,7 @@ from pathcast.spark import schemas
 from pathcast.spark.book import SubscriptionBook
 from pathcast.spark.compacting import BackgroundCompaction
 from pathcast.spark.connectors import offsets_between
+from pathcast.spark.dearest import dearest_of
 from pathcast.spark.delta import DeltaPublisher, DeltaTables
 from pathcast.spark.files import BatchReader, FoundFile, shown
 from pathcast.spark.generations import Generation
@@ -335,6 +336,7 @@ class MicroBatches:
             refused=dict(sorted(refused.items())),
             stages={name: round(seconds, 4) for name, seconds in stages.items()},
             files=written,
+            dearest=tuple(dearest_of(row for report in reports for row in report.dearest)),
             unread=tuple(
                 Unread(**asdict(by_name[name]), code=error.code, message=error.message)
                 for name, error in sorted(unread.items())

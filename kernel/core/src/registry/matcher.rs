@@ -11,6 +11,7 @@ use crate::engine::evaluate::budget::Budget;
 use crate::engine::ids::QueryNumber;
 use crate::engine::runner::{Run, Runner};
 use crate::engine::verdicts::Undecided;
+use crate::engine::work::QueryWork;
 use crate::registry::snapshot::automaton::FrozenAutomaton;
 use crate::registry::target::View;
 use crate::xml::parser::Parsed;
@@ -31,6 +32,8 @@ pub(crate) struct Engine {
     over_budget: Collector,
     /// Queries that the message had no steps left for.
     undecided: Collector,
+    /// Steps of single queries, of the messages since it was emptied.
+    pub(crate) work: Vec<QueryWork>,
 }
 
 impl Engine {
@@ -47,6 +50,7 @@ impl Engine {
             collector: Collector::default(),
             over_budget: Collector::default(),
             undecided: Collector::default(),
+            work: Vec::new(),
         }
     }
 
@@ -83,6 +87,8 @@ impl Engine {
             undecided: &mut self.undecided,
             budget: Budget::new(self.message_steps_max),
             stats,
+            work: &mut self.work,
+            removed: view.removed,
             cache_bytes_max: self.cache_bytes_max,
             steps_max: self.steps_max,
             offset: 0,

@@ -17,6 +17,7 @@ use crate::engine::plans::shared::SubscriptionNumber;
 use crate::engine::plans::template::{Deliver, TemplateId};
 use crate::engine::programs::{Results, Session};
 use crate::engine::verdicts::Verdict;
+use crate::engine::work::{QueryWork, steps_of_results};
 use crate::xml::places::{PLACE_BYTES, Places};
 use crate::xml::tree::NodeRef;
 use hashbrown::HashMap;
@@ -37,6 +38,8 @@ pub(super) struct Service<'s, 'm> {
     pub(crate) session: Session<'m>,
     pub(crate) allowance: &'s Allowance,
     pub(crate) steps: &'s mut MessageSteps,
+    /// Gets the steps of single subscriptions.
+    pub(crate) work: &'s mut Vec<QueryWork>,
 }
 
 /// What came of a subscription.
@@ -96,6 +99,7 @@ impl Ordered {
     ) {
         let deliveries = out.deliveries.len();
         for (subscription, shared) in std::mem::take(&mut self.wanted) {
+            let taken = with.steps.taken();
             let outcome = match shared {
                 Some((list, template)) => self.shared(&mut with, list, template, out),
                 None => self.gated(&mut with, subscription, out),
@@ -103,8 +107,14 @@ impl Ordered {
             if did(self.scratch.bytes.len() as u64 + 1) {
                 return;
             }
+            with.work.push((subscription, with.steps.taken() - taken));
             match outcome {
                 Ok(Outcome::Results(range)) => {
+                    if shared.is_some() {
+                        let fragments = self.fragments[range.clone()].iter();
+                        let bytes = fragments.map(|&at| out.fragments.get(at).len()).sum();
+                        with.work.push((subscription, steps_of_results(range.len(), bytes)));
+                    }
                     let fragments = self.fragments[range].iter().enumerate();
                     out.deliveries.extend(fragments.map(|(result, &fragment)| Delivery {
                         subscription,
@@ -112,7 +122,12 @@ impl Ordered {
                         fragment,
                     }));
                 }
-                Ok(Outcome::Nodes(nodes)) => out.deliver_nodes(subscription, &with.places, &nodes),
+                Ok(Outcome::Nodes(nodes)) => {
+                    if shared.is_some() {
+                        with.work.push((subscription, steps_of_results(nodes.len(), 0)));
+                    }
+                    out.deliver_nodes(subscription, &with.places, &nodes);
+                }
                 Ok(Outcome::Told(deliver)) => {
                     let delivery = whole.delivery(subscription, deliver, &mut out.fragments);
                     out.deliveries.push(delivery);

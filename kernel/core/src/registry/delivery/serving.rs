@@ -14,6 +14,7 @@ use crate::engine::plans::template::Deliver;
 use crate::engine::programs;
 use crate::engine::programs::{Bounds, Results, RunError, Session};
 use crate::engine::verdicts::{Undecided, Verdict};
+use crate::engine::work::{QueryWork, steps_of_results};
 use crate::registry::catalogue::Catalogue;
 use crate::registry::matcher::Engine;
 use crate::registry::snapshot::parts::FrozenWay;
@@ -159,6 +160,8 @@ pub(super) struct Serving {
     candidates: Vec<SubscriptionNumber>,
     /// Those that have steps, and whose gate may hold; ascending.
     pub(super) stepped: Vec<SubscriptionNumber>,
+    /// Steps of single subscriptions, of the messages since it was emptied.
+    pub(super) work: Vec<QueryWork>,
     ordered: Ordered,
 }
 
@@ -281,6 +284,7 @@ impl Serving {
             undecided: Undecided::default(),
             candidates: Vec::new(),
             stepped: Vec::new(),
+            work: Vec::new(),
             ordered: Ordered::default(),
         }
     }
@@ -325,6 +329,7 @@ impl Serving {
         }
         self.find_candidates(plans, parsed, allowance, out, stats);
         stats.evaluations += self.candidates.len() as u64;
+        let gate_work = self.work.len();
         let started = Instant::now();
         let before = Before::of(out);
         let served = match outcome {
@@ -345,6 +350,7 @@ impl Serving {
             Err(NotAll) => {
                 before.restore(out);
                 whole.fragment = None;
+                self.work.truncate(gate_work);
                 self.serve_in_order(audience, parsed, allowance, whole, out, outcome.is_ok())
             }
         };
@@ -399,6 +405,7 @@ impl Serving {
             if deliver == Deliver::Nodes {
                 let nodes = returned(&source, templates.get(template), found.list(list));
                 let is_stopped = did(nodes.len() as u64 + 1);
+                self.work.push((subscription, steps_of_results(nodes.len(), 0)));
                 match allowance.check_nodes(nodes) {
                     Ok(nodes) => out.deliver_nodes(subscription, &places, &nodes),
                     Err(_) => out.verdicts.push((subscription, Verdict::TooLong { bytes_max })),
@@ -419,6 +426,8 @@ impl Serving {
             match written {
                 Ok(range) => {
                     let first = range.start;
+                    let bytes = out.fragments.len_of(&range);
+                    self.work.push((subscription, steps_of_results(range.len(), bytes)));
                     out.deliveries.extend(range.map(|fragment| Delivery {
                         subscription,
                         result: fragment - first,
@@ -456,6 +465,7 @@ impl Serving {
         let before = out.verdicts.len();
         let owner = |gate| gates.map_or(gate, |gates| gates.subscription_of(gate));
         out.verdicts.extend(self.undecided.iter().map(|(gate, verdict)| (owner(gate), verdict)));
+        self.work.extend(self.gate.work.drain(..).map(|(gate, steps)| (owner(gate), steps)));
         out.verdicts[before..].sort_unstable_by_key(|&(number, _)| number);
         stats.matches += (numbers.len() - first) as u64;
         stats.verdicts += (out.verdicts.len() - before) as u64;
@@ -485,6 +495,7 @@ impl Serving {
             matches!(plans.kind(number), WayKind::Active(FrozenWay::Stepped(..)))
         };
         candidates.iter_mut().for_each(|number| *number = owner(*number));
+        self.work.extend(self.gate.work.drain(..).map(|(gate, steps)| (owner(gate), steps)));
         for (gate, verdict) in self.undecided.iter() {
             let number = owner(gate);
             // Where it could not be told, it may be so.
@@ -558,6 +569,8 @@ impl Serving {
             let gate_steps = std::mem::take(&mut gate_steps);
             selected.push(Selected { elements, steps, gate_steps });
         }
+        // Steps that are done to a message are done for many.
+        self.work.clear();
         selected
     }
 
@@ -579,8 +592,9 @@ impl Serving {
         let mut steps = MessageSteps::new(allowance.message_steps_max / UNORDERED_PART);
         let places = whole.places(parsed);
         for &subscription in &self.candidates {
-            let asked = (subscription, plans.way(subscription));
+            let (asked, taken) = ((subscription, plans.way(subscription)), steps.taken());
             serve_one(asked, &mut session, allowance, &mut steps, (whole, &places), out)?;
+            self.work.push((subscription, steps.taken() - taken));
             before.check(out, whole, allowance)?;
         }
         Ok(steps.taken())
@@ -611,6 +625,7 @@ impl Serving {
             session,
             allowance,
             steps: &mut steps,
+            work: &mut self.work,
         };
         self.ordered.serve(with, whole, out);
         steps.taken()

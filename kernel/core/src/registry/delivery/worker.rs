@@ -10,6 +10,7 @@ use crate::engine::interrupt::did;
 use crate::engine::plans::shared::SubscriptionNumber;
 use crate::engine::routing::RoutingTable;
 use crate::engine::verdicts::Verdict;
+use crate::engine::work::WorkSums;
 use crate::registry::batch::Arrival;
 use crate::registry::snapshot::Snapshot;
 use crate::registry::snapshot::parts::FrozenWay;
@@ -73,6 +74,8 @@ pub struct Worker {
     generation: u64,
     /// Counters since they were last taken.
     pub stats: Stats,
+    /// Steps of single subscriptions since they were last taken.
+    pub(super) work: WorkSums,
     /// Of a message that is matched only.
     matched: Output,
     /// Where elements lie in messages is needed to match them.
@@ -89,6 +92,7 @@ impl Worker {
             series: HashMap::new(),
             generation: 0,
             stats: Stats::default(),
+            work: WorkSums::default(),
             matched: Output::default(),
             matches_by_spans: false,
             options,
@@ -158,6 +162,7 @@ impl Worker {
                 }
             },
         )?;
+        self.stats.work += self.work.take_in(&mut self.serving.work, |number| number);
         if let Some(state) = state
             && !self.serving.stepped.is_empty()
         {
@@ -187,7 +192,7 @@ impl Worker {
         if self.series.len() > 2 * set.len() {
             self.series.retain(|&number, _| set.get(number).is_some());
         }
-        let Worker { options, door, serving, finder, series: caches, stats, .. } = self;
+        let Worker { options, door, serving, finder, series: caches, stats, work, .. } = self;
         let stepped = in_order(state, &serving.stepped, came.arrival.done);
         let series = stepped.iter().map(|each| each.series).collect();
         let finder = finder.get_or_insert_with(|| Serving::new(options));
@@ -219,6 +224,7 @@ impl Worker {
             let cache = caches.entry(number).or_insert_with(|| Serving::new(options));
             cache.at(came.arrival.time);
             cache.serve(audience, walk.parsed(&text), &allowance, &mut whole, out, stats);
+            stats.work += work.take_in(&mut cache.work, |number| audience.number(number));
             let spent = before.result_bytes(out, &whole) + whole.len();
             walk.budget.steps = steps.saturating_sub(stats.steps - taken);
             walk.budget.result_bytes = result_bytes.saturating_sub(spent);
