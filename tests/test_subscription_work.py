@@ -11,7 +11,7 @@ from pathcast.model import SubscriptionWork
 
 MESSAGES = [b"<a>" + b"<b n='5'/>" * (at % 7 + 1) + b"<c>%d</c></a>" % at for at in range(300)]
 
-ROWS = [
+ROWS: list[Query | Subscription] = [
     Query("conjunction", "//b[@n = '5']"),
     Query("expression", "//a[count(b) > count(c)]"),
     Query("same", "//a[count(b) > count(c)]"),
@@ -38,9 +38,13 @@ def test_steps_are_the_same_for_all_threads_caches_and_batches(cache_bytes_max: 
     matched = one.match(MESSAGES), many.match(MESSAGES)
     assert matched[0].dearest == matched[1].dearest
     steps = dict(whole.dearest)
-    assert "conjunction" not in steps, "it is told together with all others"
-    assert "same" not in steps, "the first of equal queries has the steps of all"
-    assert set(steps) == {row.id for row in ROWS} - {"conjunction", "same"}
+    told = dict(matched[0].dearest)
+    assert "conjunction" not in told, "it is told together with all others"
+    assert "same" not in told, "the first of equal queries has the steps of all"
+    assert set(steps) == {row.id for row in ROWS}
+    assert set(told) == set(steps) - {"conjunction", "same", "shared"}
+    matches = sum("conjunction" in each.query_ids for each in matched[0])
+    assert steps["conjunction"] == matches, "a step for each delivery"
 
 
 def test_steps_of_a_query_that_has_left_are_those_of_its_equals() -> None:

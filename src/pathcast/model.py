@@ -360,9 +360,9 @@ class IdsByNumber(Protocol):
 class SubscriptionWork(NamedTuple):
     """The steps of a batch that were one query's alone: counted, not timed.
 
-    They are those of its expression or program, of conditions that are told for it by itself, and a
-    step for each result that is written without an evaluation and for each 64 bytes of results. Of
-    equal queries, which are evaluated once, the first has the steps of all.
+    They are those of its expression or program, and of conditions that are told for it by itself;
+    where results are delivered, also a step for each and for each 64 bytes of it. Of equal queries
+    that are evaluated once, one has the steps of all.
 
     Attributes:
         subscription_id: Id of the query or subscription.

@@ -28,7 +28,7 @@ from typing import Any, Final
 from pathcast.errors import ConfigError, invalid_setting
 from pathcast.spark.dearest import DearSubscription
 from pathcast.spark.files import ColumnValues, FoundFile
-from pathcast.spark.schemas import OUTPUTS, OutputName
+from pathcast.spark.schemas import DAY, OUTPUTS, OutputName
 from pathcast.spark.storage import Storage
 from pathcast.spark.unwritable import writing
 from pathcast.spark.writing import WrittenFile
@@ -443,14 +443,20 @@ def remove_strays(output: Storage) -> int:
     named = {file.name for files in counting for found in files.values() for file in found}
     for compaction in _compactions(output):
         named.update(compaction.replaced)
+    folders = [folder for name in OUTPUTS for folder in (name, *days_of(output, name))]
     strays = [
-        f"{name}/{file}"
-        for name in OUTPUTS
-        for file in output.names(name)
-        if f"{name}/{file}" not in named
+        f"{folder}/{file}"
+        for folder in folders
+        for file in output.names(folder)
+        if f"{folder}/{file}" not in named and f"{folder}/{file}" not in folders
     ]
     output.delete(strays)
     return len(strays)
+
+
+def days_of(output: Storage, name: OutputName) -> list[str]:
+    """The folders of days of an output, ascending."""
+    return [f"{name}/{each}" for each in output.names(name) if each.startswith(f"{DAY}=")]
 
 
 def remove_replaced(output: Storage, *, keep_seconds: float) -> int:

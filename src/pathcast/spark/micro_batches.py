@@ -54,7 +54,7 @@ from pathcast.spark.subscription_places import place_of
 from pathcast.spark.summary import Summary
 from pathcast.spark.tasks import DeliveryTask, TaskReport, UnitT
 from pathcast.spark.topics import TopicPublisher
-from pathcast.spark.writing import LetterWriter, OutputTarget, WrittenFile
+from pathcast.spark.writing import LetterWriter, OutputTarget, WrittenFile, day_of
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -106,7 +106,7 @@ class MicroBatches:
         output = self.output = settings.output.storage
         self.ledger = BatchLedger(output, settings.checkpoint)
         out = settings.output
-        self.layout = Layout(out.format, out.matches, out.inboxes, out.fragments)
+        self.layout = Layout(out.format, out.matches, out.inboxes, out.fragments, by_day=out.by_day)
         claim(output, self.layout)
         times = self._times()
         if times is not None:
@@ -138,7 +138,9 @@ class MicroBatches:
         )
         self._retention = None
         if out.keep_days is not None:
-            self._retention = KeptBatches(output, settings.checkpoint, out.keep_days, self._had)
+            self._retention = KeptBatches(
+                output, settings.checkpoint, out.keep_days, self._had, by_day=out.by_day
+            )
         self._looked_seconds = -math.inf
         self.pinning = Pinning(asked, self.book, self.ledger, output, self.layout, report.note)
         self._summary = Summary(output=str(output))
@@ -228,7 +230,10 @@ class MicroBatches:
             self._looked_seconds = now
             if self._compaction.forgot:
                 self._retention.forget(self._compaction.forgot)
-            self._compaction.first_kept = self._retention.first_kept()
+            first = self._retention.first_kept()
+            if self.layout.by_day:
+                self._compaction.first_day = day_of(self.ledger.begun_us(first))
+            self._compaction.first_kept = first
 
     def catch_up(self) -> None:
         """Hands on the commits that a kill has left behind."""

@@ -14,7 +14,7 @@ use crate::engine::plain::RunTimeStack;
 use crate::engine::predicates::run::{Blocks, Contents, Ends, Found, Setting};
 use crate::engine::reach::{Reach, is_reached};
 use crate::engine::verdicts::UsedUp;
-use crate::engine::work::QueryWork;
+use crate::engine::work::{QueryWork, WorkSums};
 use crate::language::query::anchoring::anchored;
 use crate::language::query::{NormalPath, Step};
 use crate::xml::names::NameTable;
@@ -39,10 +39,6 @@ pub(crate) struct Run<'m: 'w, 'w> {
     /// Steps of the message over all queries.
     pub(crate) budget: Budget,
     pub(crate) stats: &'w mut Stats,
-    /// Steps of single queries.
-    pub(crate) work: &'w mut Vec<QueryWork>,
-    /// Numbers of queries that have left, as a bitmap.
-    pub(crate) removed: Option<&'w [u64]>,
     pub(crate) cache_bytes_max: usize,
     pub(crate) steps_max: u64,
     /// What the numbers of the automaton at hand are moved up by.
@@ -60,8 +56,6 @@ const CANDIDATES_MAX: usize = 1 << 21;
 const PATHS_MAX: usize = 1 << 14;
 /// Bytes that the conditions of the plain NFA's plans may occupy, if the cache may not.
 const PLAIN_BYTES: usize = 64 << 20;
-/// No query.
-const NOBODY: QueryNumber = QueryNumber::MAX;
 
 /// One automaton's caches and marks.
 #[derive(Debug, Default)]
@@ -261,9 +255,8 @@ pub(crate) struct Marks {
     states: Vec<u32>,
     /// What came of the expressions that are marked.
     outcomes: Vec<Result<bool, UsedUp>>,
-    /// Likewise whose their evaluation was: the first query that asked, and the steps.
-    work: Vec<QueryWork>,
-    evaluated: Vec<ExpressionId>,
+    /// Steps by plan, of all messages since they were taken. Plans with one expression have the same queries.
+    work: WorkSums,
 }
 
 /// The elements of a message by DFA state.
@@ -281,6 +274,7 @@ impl Runner {
         if self.version != version || self.offset != offset {
             self.version = version;
             self.offset = offset;
+            self.marks.work = WorkSums::default();
             self.drop_caches();
         }
     }
@@ -315,15 +309,38 @@ impl Runner {
         self.marks.begin(nfa.plan_count(), nfa.expression_count());
         run.offset = self.offset;
         let is_plain = run.cache_bytes_max == 0 || self.plain_messages_left > 0;
-        let is_done = !is_plain && self.run_dfa(nfa, run);
-        if !is_done {
-            self.plain_messages_left = self.plain_messages_left.saturating_sub(1);
-            self.run_nfa(nfa, run);
+        if !is_plain && self.run_dfa(nfa, run) {
+            return false;
         }
-        let Marks { work, evaluated, .. } = &mut self.marks;
-        let evaluated = evaluated.drain(..).map(|id| work[id as usize]);
-        run.work.extend(evaluated.filter(|&(query, _)| query != NOBODY));
-        !is_done
+        self.plain_messages_left = self.plain_messages_left.saturating_sub(1);
+        self.run_nfa(nfa, run);
+        true
+    }
+
+    /// Appends the steps of single queries since they were last taken, each plan's under the lowest number of its queries
+    /// that have not left. What was counted for an earlier version of the automaton is nobody's any more.
+    pub(crate) fn take_work<N: Nfa>(
+        &mut self,
+        nfa: &N,
+        version: u64,
+        removed: Option<&[u64]>,
+        work: &mut Vec<QueryWork>,
+    ) {
+        let plans = self.marks.work.take();
+        if self.version != version {
+            return;
+        }
+        let has_left = |number: QueryNumber| {
+            let word = removed.and_then(|removed| removed.get(number as usize / 64));
+            word.is_some_and(|word| word >> (number % 64) & 1 == 1)
+        };
+        let mut ranges = Vec::new();
+        for (plan, steps) in plans {
+            nfa.plan_numbers(plan, &mut ranges);
+            let numbers = |range: Range<QueryNumber>| range.map(|number| number + self.offset);
+            let first = |range| numbers(range).find(|&number| !has_left(number));
+            work.extend(ranges.drain(..).filter_map(first).min().map(|query| (query, steps)));
+        }
     }
 
     /// False when the cache went past its bound and was dropped.
@@ -504,7 +521,6 @@ impl Marks {
         if self.expressions.len() < expressions {
             self.expressions.resize(expressions, 0);
             self.outcomes.resize(expressions, Ok(false));
-            self.work.resize(expressions, (NOBODY, 0));
         }
     }
 }
@@ -534,9 +550,7 @@ fn check_plan<N: Nfa>(
     let holds = conditions::holds(path, run.message, run.names, ends, run.post);
     let steps = run.post.take_steps();
     run.budget.take(steps);
-    if let Some(query) = first_query(nfa, plan, run, ranges) {
-        run.work.push((query, steps));
-    }
+    marks.work.add(plan, steps);
     if holds {
         marks.plans[plan as usize] = marks.now;
         accept_plan(nfa, plan, run, marks, ranges);
@@ -551,13 +565,7 @@ fn accept_plan<N: Nfa>(
     marks: &mut Marks,
     ranges: &mut Vec<Range<QueryNumber>>,
 ) {
-    let outcome = match nfa.expression(plan) {
-        None => Ok(true),
-        Some(id) => {
-            let query = first_query(nfa, plan, run, ranges);
-            evaluate(nfa, id, query, run, marks)
-        }
-    };
+    let outcome = nfa.expression(plan).map_or(Ok(true), |id| evaluate(nfa, id, plan, run, marks));
     match outcome {
         Ok(true) => nfa.plan_numbers(plan, ranges),
         Ok(false) => {}
@@ -591,30 +599,11 @@ fn add_numbers<N: Nfa>(
     }
 }
 
-/// The lowest number of the queries of a plan that have not left; `ranges` is left as it was.
-fn first_query<N: Nfa>(
-    nfa: &N,
-    plan: PlanId,
-    run: &Run<'_, '_>,
-    ranges: &mut Vec<Range<QueryNumber>>,
-) -> Option<QueryNumber> {
-    let known = ranges.len();
-    nfa.plan_numbers(plan, ranges);
-    let has_left = |number: QueryNumber| {
-        let word = run.removed.and_then(|removed| removed.get(number as usize / 64));
-        word.is_some_and(|word| word >> (number % 64) & 1 == 1)
-    };
-    let first = |range: Range<QueryNumber>| {
-        range.map(|number| number + run.offset).find(|&number| !has_left(number))
-    };
-    ranges.drain(known..).filter_map(first).min()
-}
-
-/// Whether an expression is true of the message, as a query asks; evaluated once, however many plans ask.
+/// Whether an expression is true of the message, as a plan asks; evaluated once, however many plans ask.
 fn evaluate<N: Nfa>(
     nfa: &N,
     id: ExpressionId,
-    query: Option<QueryNumber>,
+    plan: PlanId,
     run: &mut Run<'_, '_>,
     marks: &mut Marks,
 ) -> Result<bool, UsedUp> {
@@ -630,12 +619,8 @@ fn evaluate<N: Nfa>(
         let outcome = nfa.with_expression(id, |expression| session.holds(expression, steps_max));
         marks.outcomes[id as usize] = outcome.map_err(|_| used_up);
         run.budget.take(session.steps_taken());
-        marks.work[id as usize] = (NOBODY, session.steps_taken());
-        marks.evaluated.push(id);
+        marks.work.add(plan, session.steps_taken());
     }
-    // Whichever asks first, which differs with what was compiled.
-    let first = &mut marks.work[id as usize].0;
-    *first = query.map_or(*first, |query| query.min(*first));
     marks.outcomes[id as usize]
 }
 

@@ -10,7 +10,7 @@ use std::cmp::Reverse;
 pub const TOLD_MAX: usize = 256;
 
 /// Bytes of results that count as one step.
-const BYTES_A_STEP: usize = 64;
+pub(crate) const BYTES_A_STEP: usize = 64;
 
 /// A query and its steps.
 pub type QueryWork = (QueryNumber, u64);
@@ -24,26 +24,28 @@ pub(crate) struct WorkSums {
 }
 
 impl WorkSums {
-    /// Takes in what a message took, under the numbers that `number` says; gives the steps of all.
+    /// Takes in what a message took, under the numbers that `number` says.
     pub(crate) fn take_in(
         &mut self,
         message: &mut Vec<QueryWork>,
         number: impl Fn(QueryNumber) -> QueryNumber,
-    ) -> u64 {
-        let mut all = 0;
-        for (query, steps) in message.drain(..).filter(|&(_, steps)| steps > 0) {
-            let query = number(query);
-            if self.steps.len() <= query as usize {
-                self.steps.resize((query as usize + 1).next_power_of_two(), 0);
-            }
-            let sum = &mut self.steps[query as usize];
-            if *sum == 0 {
-                self.queries.push(query);
-            }
-            *sum += steps;
-            all += steps;
+    ) {
+        for (query, steps) in message.drain(..) {
+            self.add(number(query), steps);
         }
-        all
+    }
+
+    /// Adds steps.
+    #[inline]
+    pub(crate) fn add(&mut self, query: QueryNumber, steps: u64) {
+        if self.steps.len() <= query as usize {
+            self.steps.resize((query as usize + 1).next_power_of_two(), 0);
+        }
+        let sum = &mut self.steps[query as usize];
+        if *sum == 0 && steps > 0 {
+            self.queries.push(query);
+        }
+        *sum += steps;
     }
 
     /// The sums, in any order; begins anew.
@@ -51,11 +53,6 @@ impl WorkSums {
         let taken = |query| (query, std::mem::take(&mut self.steps[query as usize]));
         self.queries.drain(..).map(taken).collect()
     }
-}
-
-/// Steps for results that are written without an evaluation.
-pub(crate) fn steps_of_results(results: usize, bytes: usize) -> u64 {
-    (results + bytes / BYTES_A_STEP) as u64
 }
 
 /// The dearest queries, each once: descending by steps, then ascending by number.
@@ -82,7 +79,7 @@ mod tests {
     #[test]
     fn sums_begin_anew_when_they_are_taken() {
         let mut sums = WorkSums::default();
-        assert_eq!(sums.take_in(&mut vec![(3, 5), (1, 2), (3, 1), (2, 0)], |query| query + 1), 8);
+        sums.take_in(&mut vec![(3, 5), (1, 2), (3, 1), (2, 0)], |query| query + 1);
         assert_eq!(sums.take(), [(4, 6), (2, 2)]);
         assert_eq!(sums.take(), []);
         sums.take_in(&mut vec![(4, 1)], |query| query);

@@ -32,8 +32,6 @@ pub(crate) struct Engine {
     over_budget: Collector,
     /// Queries that the message had no steps left for.
     undecided: Collector,
-    /// Steps of single queries, of the messages since it was emptied.
-    pub(crate) work: Vec<QueryWork>,
 }
 
 impl Engine {
@@ -50,8 +48,19 @@ impl Engine {
             collector: Collector::default(),
             over_budget: Collector::default(),
             undecided: Collector::default(),
-            work: Vec::new(),
         }
+    }
+
+    /// The steps of single queries since they were last taken.
+    pub(crate) fn take_work(&mut self, view: View<'_>) -> Vec<QueryWork> {
+        let (mut work, View { generation, removed, .. }) = (Vec::new(), view);
+        if let Some(base) = view.base {
+            self.base.take_work(&base.nfa(), generation, removed, &mut work);
+        }
+        if let Some(delta) = view.delta {
+            self.delta.take_work(delta, generation, removed, &mut work);
+        }
+        work
     }
 
     /// The bytes that caches may hold, of each automaton, and the steps that a message may take from now on.
@@ -87,8 +96,6 @@ impl Engine {
             undecided: &mut self.undecided,
             budget: Budget::new(self.message_steps_max),
             stats,
-            work: &mut self.work,
-            removed: view.removed,
             cache_bytes_max: self.cache_bytes_max,
             steps_max: self.steps_max,
             offset: 0,

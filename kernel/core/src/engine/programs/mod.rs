@@ -33,7 +33,6 @@ use crate::language::xquery::Program;
 use crate::xml::names::NameTable;
 use crate::xml::tree::Message;
 use std::fmt;
-use std::ops::Range;
 
 /// What a run may cost.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -59,12 +58,6 @@ impl Results {
         let number = number as usize;
         let start = if number == 0 { 0 } else { self.ends[number - 1] };
         &self.bytes[start..self.ends[number]]
-    }
-
-    /// Bytes of some results together.
-    pub(crate) fn len_of(&self, numbers: &Range<u32>) -> usize {
-        let end = |number: u32| if number == 0 { 0 } else { self.ends[number as usize - 1] };
-        end(numbers.end) - end(numbers.start)
     }
 
     /// Empties it, keeping its memory.

@@ -351,8 +351,6 @@ impl Router {
             undecided: &mut self.undecided,
             budget: self.budget,
             stats: &mut Stats::default(),
-            work: &mut Vec::new(),
-            removed: None,
             cache_bytes_max: self.options.cache_bytes_max,
             steps_max: self.options.steps_max,
             offset: 0,

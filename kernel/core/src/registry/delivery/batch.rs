@@ -180,7 +180,8 @@ impl Pool {
                 })
             };
             let answer = match_run(messages, range, self.buffers.take(), one);
-            let (stats, work) = (std::mem::take(&mut worker.stats), worker.work.take());
+            let work = worker.take_work(target);
+            let stats = std::mem::take(&mut worker.stats);
             Matched { stats, work, ..answer }
         };
         let answer = batch::run(&self.workers, &self.buffers, messages, make, work)?;
@@ -253,7 +254,7 @@ fn serve_run(
     }
     answer.bytes = out.fragments.bytes;
     answer.ends = out.fragments.ends.into_iter().map(|end| end as i64).collect();
+    answer.work = worker.take_work(target.into());
     answer.stats = std::mem::take(&mut worker.stats);
-    answer.work = worker.work.take();
     answer
 }

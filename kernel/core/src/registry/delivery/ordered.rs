@@ -17,7 +17,7 @@ use crate::engine::plans::shared::SubscriptionNumber;
 use crate::engine::plans::template::{Deliver, TemplateId};
 use crate::engine::programs::{Results, Session};
 use crate::engine::verdicts::Verdict;
-use crate::engine::work::{QueryWork, steps_of_results};
+use crate::engine::work::QueryWork;
 use crate::xml::places::{PLACE_BYTES, Places};
 use crate::xml::tree::NodeRef;
 use hashbrown::HashMap;
@@ -110,11 +110,6 @@ impl Ordered {
             with.work.push((subscription, with.steps.taken() - taken));
             match outcome {
                 Ok(Outcome::Results(range)) => {
-                    if shared.is_some() {
-                        let fragments = self.fragments[range.clone()].iter();
-                        let bytes = fragments.map(|&at| out.fragments.get(at).len()).sum();
-                        with.work.push((subscription, steps_of_results(range.len(), bytes)));
-                    }
                     let fragments = self.fragments[range].iter().enumerate();
                     out.deliveries.extend(fragments.map(|(result, &fragment)| Delivery {
                         subscription,
@@ -122,12 +117,7 @@ impl Ordered {
                         fragment,
                     }));
                 }
-                Ok(Outcome::Nodes(nodes)) => {
-                    if shared.is_some() {
-                        with.work.push((subscription, steps_of_results(nodes.len(), 0)));
-                    }
-                    out.deliver_nodes(subscription, &with.places, &nodes);
-                }
+                Ok(Outcome::Nodes(nodes)) => out.deliver_nodes(subscription, &with.places, &nodes),
                 Ok(Outcome::Told(deliver)) => {
                     let delivery = whole.delivery(subscription, deliver, &mut out.fragments);
                     out.deliveries.push(delivery);

@@ -14,7 +14,7 @@ use crate::engine::plans::template::Deliver;
 use crate::engine::programs;
 use crate::engine::programs::{Bounds, Results, RunError, Session};
 use crate::engine::verdicts::{Undecided, Verdict};
-use crate::engine::work::{QueryWork, steps_of_results};
+use crate::engine::work::{BYTES_A_STEP, QueryWork, WorkSums};
 use crate::registry::catalogue::Catalogue;
 use crate::registry::matcher::Engine;
 use crate::registry::snapshot::parts::FrozenWay;
@@ -160,7 +160,7 @@ pub(super) struct Serving {
     candidates: Vec<SubscriptionNumber>,
     /// Those that have steps, and whose gate may hold; ascending.
     pub(super) stepped: Vec<SubscriptionNumber>,
-    /// Steps of single subscriptions, of the messages since it was emptied.
+    /// Steps of single subscriptions that were evaluated, of the message.
     pub(super) work: Vec<QueryWork>,
     ordered: Ordered,
 }
@@ -294,6 +294,17 @@ impl Serving {
         self.programs.at(time);
     }
 
+    /// The steps that the automaton of the gates, or of the queries, took for single ones since they were last taken.
+    pub(super) fn take_gate_work(
+        &mut self,
+        view: View<'_>,
+        plans: Option<&Plans>,
+    ) -> impl Iterator<Item = QueryWork> {
+        let work = self.gate.take_work(view).into_iter();
+        let owner = move |gate| plans.map_or(gate, |plans| plans.gates.subscription_of(gate));
+        work.map(move |(gate, steps)| (owner(gate), steps))
+    }
+
     /// Runs the shared plans.
     pub(super) fn run_shared(
         &mut self,
@@ -329,7 +340,6 @@ impl Serving {
         }
         self.find_candidates(plans, parsed, allowance, out, stats);
         stats.evaluations += self.candidates.len() as u64;
-        let gate_work = self.work.len();
         let started = Instant::now();
         let before = Before::of(out);
         let served = match outcome {
@@ -350,22 +360,12 @@ impl Serving {
             Err(NotAll) => {
                 before.restore(out);
                 whole.fragment = None;
-                self.work.truncate(gate_work);
+                self.work.clear();
                 self.serve_in_order(audience, parsed, allowance, whole, out, outcome.is_ok())
             }
         };
         out.verdicts[verdicts..].sort_unstable_by_key(|&(subscription, _)| subscription);
         stats.customising_ns += started.elapsed().as_nanos() as u64;
-        let mut last = None;
-        for delivery in &out.deliveries[deliveries..] {
-            stats.matches +=
-                u64::from(last.replace(delivery.subscription) != Some(delivery.subscription));
-            stats.result_bytes += fragment_len(&out.fragments, delivery.fragment) as u64;
-        }
-        stats.result_bytes += ((out.places.len() - before.places) * PLACE_BYTES) as u64;
-        if allowance.writes {
-            stats.deliveries += (out.deliveries.len() - deliveries) as u64;
-        }
         stats.verdicts += (out.verdicts.len() - verdicts) as u64;
     }
 
@@ -405,7 +405,6 @@ impl Serving {
             if deliver == Deliver::Nodes {
                 let nodes = returned(&source, templates.get(template), found.list(list));
                 let is_stopped = did(nodes.len() as u64 + 1);
-                self.work.push((subscription, steps_of_results(nodes.len(), 0)));
                 match allowance.check_nodes(nodes) {
                     Ok(nodes) => out.deliver_nodes(subscription, &places, &nodes),
                     Err(_) => out.verdicts.push((subscription, Verdict::TooLong { bytes_max })),
@@ -426,8 +425,6 @@ impl Serving {
             match written {
                 Ok(range) => {
                     let first = range.start;
-                    let bytes = out.fragments.len_of(&range);
-                    self.work.push((subscription, steps_of_results(range.len(), bytes)));
                     out.deliveries.extend(range.map(|fragment| Delivery {
                         subscription,
                         result: fragment - first,
@@ -465,7 +462,6 @@ impl Serving {
         let before = out.verdicts.len();
         let owner = |gate| gates.map_or(gate, |gates| gates.subscription_of(gate));
         out.verdicts.extend(self.undecided.iter().map(|(gate, verdict)| (owner(gate), verdict)));
-        self.work.extend(self.gate.work.drain(..).map(|(gate, steps)| (owner(gate), steps)));
         out.verdicts[before..].sort_unstable_by_key(|&(number, _)| number);
         stats.matches += (numbers.len() - first) as u64;
         stats.verdicts += (out.verdicts.len() - before) as u64;
@@ -495,7 +491,6 @@ impl Serving {
             matches!(plans.kind(number), WayKind::Active(FrozenWay::Stepped(..)))
         };
         candidates.iter_mut().for_each(|number| *number = owner(*number));
-        self.work.extend(self.gate.work.drain(..).map(|(gate, steps)| (owner(gate), steps)));
         for (gate, verdict) in self.undecided.iter() {
             let number = owner(gate);
             // Where it could not be told, it may be so.
@@ -569,8 +564,6 @@ impl Serving {
             let gate_steps = std::mem::take(&mut gate_steps);
             selected.push(Selected { elements, steps, gate_steps });
         }
-        // Steps that are done to a message are done for many.
-        self.work.clear();
         selected
     }
 
@@ -674,6 +667,31 @@ impl Before {
         rows + places + distinct.into_iter().map(<[u8]>::len).sum::<usize>()
     }
 
+    /// Counts the deliveries since then, which are in order: as work a step for each that is written, and for each
+    /// [`BYTES_A_STEP`] of it.
+    pub(super) fn count(self, out: &Output, writes: bool, stats: &mut Stats, work: &mut WorkSums) {
+        let ends = &out.fragments.ends;
+        let len = |fragment: u32| match fragment {
+            NO_FRAGMENT => 0,
+            0 => ends[0],
+            at => ends[at as usize] - ends[at as usize - 1],
+        };
+        let deliveries = &out.deliveries[self.deliveries..];
+        for results in deliveries.chunk_by(|one, next| one.subscription == next.subscription) {
+            let bytes: usize = results.iter().map(|result| len(result.fragment)).sum();
+            stats.matches += 1;
+            stats.result_bytes += bytes as u64;
+            if writes {
+                let steps = (results.len() + bytes / BYTES_A_STEP) as u64;
+                work.add(results[0].subscription, steps);
+            }
+        }
+        stats.result_bytes += ((out.places.len() - self.places) * PLACE_BYTES) as u64;
+        if writes {
+            stats.deliveries += deliveries.len() as u64;
+        }
+    }
+
     fn restore(self, out: &mut Output) {
         out.deliveries.truncate(self.deliveries);
         out.places.truncate(self.places);
@@ -691,15 +709,6 @@ impl Before {
         let places = (out.places.len() - self.places) * PLACE_BYTES;
         let is_within = bytes + rows + places <= allowance.message_bytes_max;
         if is_within { Ok(()) } else { Err(NotAll) }
-    }
-}
-
-/// Bytes of a fragment.
-fn fragment_len(fragments: &Results, fragment: u32) -> usize {
-    match fragment {
-        NO_FRAGMENT => 0,
-        0 => fragments.ends[0],
-        at => fragments.ends[at as usize] - fragments.ends[at as usize - 1],
     }
 }
 

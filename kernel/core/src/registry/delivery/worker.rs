@@ -10,7 +10,7 @@ use crate::engine::interrupt::did;
 use crate::engine::plans::shared::SubscriptionNumber;
 use crate::engine::routing::RoutingTable;
 use crate::engine::verdicts::Verdict;
-use crate::engine::work::WorkSums;
+use crate::engine::work::{QueryWork, WorkSums};
 use crate::registry::batch::Arrival;
 use crate::registry::snapshot::Snapshot;
 use crate::registry::snapshot::parts::FrozenWay;
@@ -74,8 +74,8 @@ pub struct Worker {
     generation: u64,
     /// Counters since they were last taken.
     pub stats: Stats,
-    /// Steps of single subscriptions since they were last taken.
-    pub(super) work: WorkSums,
+    /// Steps of single subscriptions since they were last taken, those of gates aside.
+    work: WorkSums,
     /// Of a message that is matched only.
     matched: Output,
     /// Where elements lie in messages is needed to match them.
@@ -162,7 +162,7 @@ impl Worker {
                 }
             },
         )?;
-        self.stats.work += self.work.take_in(&mut self.serving.work, |number| number);
+        self.work.take_in(&mut self.serving.work, |number| number);
         if let Some(state) = state
             && !self.serving.stepped.is_empty()
         {
@@ -176,6 +176,7 @@ impl Worker {
                 .sort_unstable_by_key(|d| (d.subscription, d.result));
             out.verdicts[before.verdicts..].sort_unstable_by_key(|&(subscription, _)| subscription);
         }
+        before.count(out, writes, &mut self.stats, &mut self.work);
         Ok(())
     }
 
@@ -224,7 +225,7 @@ impl Worker {
             let cache = caches.entry(number).or_insert_with(|| Serving::new(options));
             cache.at(came.arrival.time);
             cache.serve(audience, walk.parsed(&text), &allowance, &mut whole, out, stats);
-            stats.work += work.take_in(&mut cache.work, |number| audience.number(number));
+            work.take_in(&mut cache.work, |number| audience.number(number));
             let spent = before.result_bytes(out, &whole) + whole.len();
             walk.budget.steps = steps.saturating_sub(stats.steps - taken);
             walk.budget.result_bytes = result_bytes.saturating_sub(spent);
@@ -240,6 +241,28 @@ impl Worker {
         }
         stats.steps += walk.budget.restructuring_steps;
         stats.parsing_ns += walk.parsing_ns;
+    }
+
+    /// The steps of single subscriptions since they were last taken, in any order; counts them.
+    pub(super) fn take_work(&mut self, target: Target<'_>) -> Vec<QueryWork> {
+        let mut work = self.work.take();
+        match target {
+            Target::Fixed(view) => work.extend(self.serving.take_gate_work(view, None)),
+            Target::Changing(subscriptions) => {
+                let state = subscriptions.state();
+                let view = View::of(state.plans.gates.automaton());
+                work.extend(self.serving.take_gate_work(view, Some(&state.plans)));
+                for (&number, cache) in &mut self.series {
+                    let Some(series) = state.series.get(number) else { continue };
+                    let view = View::of(series.plans.gates.automaton());
+                    let taken = cache.take_gate_work(view, Some(&series.plans));
+                    let number = |(query, steps)| (series.subscriptions[query as usize], steps);
+                    work.extend(taken.map(number));
+                }
+            }
+        }
+        self.stats.work += work.iter().map(|&(_, steps)| steps).sum::<u64>();
+        work
     }
 
     /// Runs the shared plans to groupSequence-listSequence and counts it. With `visits`, every node
