@@ -46,11 +46,11 @@ demo: $(STAMPS)/python kernel ## push generated messages through the Spark pipel
 	@$(PYTHON_VENV) -m pathcast demo $(DEMO)
 
 demo-dht: $(STAMPS)/python kernel ## run twenty peers that hold one automaton, kill one, compare matches with one process
-	@$(PYTHON_VENV) -m pathcast peer demo $(DEMO)
+	@$(PYTHON_VENV) -m pathcast_lab demo ring $(DEMO)
 
 demo-net: $(STAMPS)/python kernel ## run seven brokers, kill one; then five, and place profiles by content; compare deliveries with one process
-	@$(PYTHON_VENV) -m pathcast net demo $(DEMO)
-	@$(PYTHON_VENV) -m pathcast registry demo
+	@$(PYTHON_VENV) -m pathcast_lab demo net $(DEMO)
+	@$(PYTHON_VENV) -m pathcast_lab demo registry
 
 demo-kafka: $(STAMPS)/python kernel ## run a Kafka of its own, from a topic of messages to one of deliveries; compare them with one process
 	@$(PYTHON_VENV) -m pathcast_lab.demo_kafka

@@ -5,7 +5,7 @@ A cluster has a partition a worker; this has an index a partition. It gives the 
 
 Example:
     >>> from pathcast import Query
-    >>> from pathcast.partition import HashPlacement
+    >>> from pathcast_lab.bench.placement.hashed import HashPlacement
     >>> index = PartitionedIndex(HashPlacement(3), engine="reference")
     >>> report = index.add([Query("q1", "/a"), Query("q2", "//b"), Query("q3", "/a[")])
     >>> report.accepted, index.match([b"<a><b/></a>", b"<b/>"]).query_ids

@@ -241,6 +241,19 @@ def test_a_broker_that_was_killed_is_measured_with_its_snapshot_and_without(
     assert all(min(each["answers_s"]) > 0 for each in cases.values())
 
 
+def test_capacity_is_measured_after_lxml_gave_the_same_answers(
+    bench: Bench, tmp_path: Path
+) -> None:
+    result = bench("capacity")
+    assert result.exit_code == 0, result.output
+    [benchmark] = only_record(tmp_path)["benchmarks"]
+    assert [each["subscriptions"] for each in benchmark["results"]] == [2000, 4000]
+    for each in benchmark["results"]:
+        assert each["opened"]["checked_matches"] > 0
+        assert each["opened"]["matches"] > each["opened"]["checked_matches"]
+        assert each["registered"]["file_bytes"] > each["registered"]["text_bytes"]
+
+
 def test_one_broker_is_measured_after_its_deliveries_were_compared(
     bench: Bench, tmp_path: Path
 ) -> None:

@@ -265,6 +265,8 @@ def clients_by_command(call: Callable[..., tuple[int, str]]) -> None:
     rows = [json.loads(line) for line in text.splitlines() if line.startswith("{")]
     assert (code, [row["error"] is None for row in rows]) == (1, [True, False, False])
     assert call("publish", "m.xml", "--at", "b")[0] == 2  # the source is one of a
+    code, text = call("publish", "m.xml", "--at", "a", "--time", "tomorrow")
+    assert (code, "--time: 'tomorrow' is no time" in text) == (2, True)
     inbox = ("inbox", "--at", "c", "--settle")
     text = wait_until(lambda: said if "<to>Bern</to>" in (said := call(*inbox)[1]) else "")
     way = call("way", rows[0]["id"])[1].splitlines()
@@ -273,6 +275,11 @@ def clients_by_command(call: Callable[..., tuple[int, str]]) -> None:
     delivery = json.loads(text.splitlines()[-1])
     assert (delivery["subscription"], delivery["message"]) == ("operator/s", rows[0]["id"])
     assert call("inbox", "--at", "c") == (0, "")
+    Path("late.xq").write_text("(: late @deliver fragment :) //to ! <t>{current-dateTime()}</t>")
+    assert call("subscribe", "late", "@late.xq", "--at", "c")[0] == 0
+    when = ("--time", "2026-03-01T12:00+01:00")
+    assert call("publish", "m.xml", "--at", "a", *when)[0] == 0
+    wait_until(lambda: "<t>2026-03-01T11:00:00Z</t>" in call("inbox", "--at", "c")[1])
     assert call("unsubscribe", "s", "--at", "c")[0] == 0
     assert call("unsubscribe", "s", "--at", "c")[0] == 1
     assert "to all brokers" in call("ls")[1]
@@ -312,11 +319,3 @@ def test_subscribe_waits_for_its_own_life_of_an_id(monkeypatch: pytest.MonkeyPat
     monkeypatch.setattr(net_client, "brokers_of", lambda reach: brokers)
     result = CliRunner().invoke(build_app(), ["net", "subscribe", "s", "//a", "--at", "a"])
     assert (result.exit_code, client.read) == (0, [7, 8]), result.output
-
-
-@pytest.mark.nightly
-def test_the_demonstration_accounts_for_every_delivery(tmp_path: Path) -> None:
-    arguments = ["net", "demo", "--out", str(tmp_path / "d"), "--profiles", "2000"]
-    result = CliRunner().invoke(build_app(), [*arguments, "--messages", "150"])
-    assert result.exit_code == 0, result.output
-    assert "lost: 0, doubled: 0, foreign: 0" in result.output

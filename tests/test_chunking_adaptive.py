@@ -12,9 +12,9 @@ import pytest
 
 from pathcast.chunking.filtering_scheme import Chunking, FilteringScheme
 from pathcast.chunking.names import path_text
-from pathcast.chunking.optimal import Goal, Sizes, by_size
 from pathcast.errors import ConfigError, DuplicateQueryError, UnknownQueryError
 from pathcast.schema import LabelPath
+from pathcast_lab.bench.chunking.optimal import Goal, Sizes, by_size
 
 
 def random_text(random: Random) -> str:

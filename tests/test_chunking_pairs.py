@@ -23,17 +23,17 @@ from pathcast import Query, Registry
 from pathcast.chunking import (
     ChunkEvaluator,
     Cut,
-    PlacedChunking,
-    Sizes,
     clean,
     merged,
-    pair_tasks,
 )
 from pathcast.errors import ConfigError, PathcastError, QuerySyntaxError
 from pathcast.limits import Limits
-from pathcast.partition import HashPlacement, PepPlacement, Placement
+from pathcast.partition import PepPlacement, Placement
 from pathcast_lab.bench.chunking.inputs import element_sizes
+from pathcast_lab.bench.chunking.optimal import Sizes
+from pathcast_lab.bench.chunking.pairs import PlacedChunking, pair_tasks
 from pathcast_lab.bench.placement.cost import CostPlacement
+from pathcast_lab.bench.placement.hashed import HashPlacement
 from pathcast_lab.bench.placement.prefix import PrefixPlacement
 from pathcast_papers.chunking.plain import cut_plainly
 

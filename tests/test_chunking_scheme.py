@@ -10,10 +10,10 @@ from random import Random
 
 import pytest
 
-from pathcast.chunking.optimal import Goal, Sizes, cost, optimal_scheme
 from pathcast.chunking.query_tree import QueryTree
 from pathcast.chunking.scheme import generate_chunking_scheme, picks
 from pathcast.schema import LabelPath
+from pathcast_lab.bench.chunking.optimal import Goal, Sizes, cost, optimal_scheme
 
 
 def label_path(text: str) -> LabelPath:

@@ -51,8 +51,8 @@ from pathcast.errors import (
     UnusableRowError,
 )
 from pathcast.lint import lint
-from pathcast.partition import HashPlacement
 from pathcast.schema import parse_dtd
+from pathcast_lab.bench.placement.hashed import HashPlacement
 
 SEEDS = range(8)
 VOCABULARY = next(iter(VOCABULARIES.values()))

@@ -66,7 +66,7 @@ def orders(count: int, first: int = 0) -> list[bytes]:
 
 def forward(bodies: Sequence[bytes], source: str = "shop", after: int = 0) -> Forward:
     messages = [
-        StreamMessage(after + place + 1, source, f"m{place}", 1, "", False, body)
+        StreamMessage(after + place + 1, source, f"m{place}", 1, "", False, 0, body)
         for place, body in enumerate(bodies)
     ]
     return Forward("a", 1, 1, after, after + len(bodies), tuple(messages))
@@ -232,7 +232,7 @@ assert OTHER is not None
 )
 def test_hostile_messages_are_refused_with_a_reason(format: str, body: bytes, reason: str) -> None:
     _, there = link()
-    told = Forward("a", 1, 1, 0, 1, (StreamMessage(1, "s", "m", 0, format, False, body),))
+    told = Forward("a", 1, 1, 0, 1, (StreamMessage(1, "s", "m", 0, format, False, 0, body),))
     with pytest.raises(PeerError, match=reason) as refused:
         there.incoming(told)
     assert refused.value.code == "overlay.format"
@@ -241,7 +241,7 @@ def test_hostile_messages_are_refused_with_a_reason(format: str, body: bytes, re
 
 def test_messages_of_one_payload_are_bounded_together() -> None:
     bomb = frame_of(b"\0" * (MESSAGE_BYTES_MAX // 2 + 1))
-    published = [StreamMessage(place, "s", "m", 0, "zstd", False, bomb) for place in (1, 2)]
+    published = [StreamMessage(place, "s", "m", 0, "zstd", False, 0, bomb) for place in (1, 2)]
     with pytest.raises(PeerError, match="allowed"):
         link()[1].incoming(Forward("a", 1, 1, 0, 2, tuple(published)))
 

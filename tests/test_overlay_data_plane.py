@@ -39,10 +39,10 @@ class Watched(ToyProfiles):
         self._done = done
 
     def answers(
-        self, bodies: Sequence[bytes], done: Sequence[int] = ()
+        self, bodies: Sequence[bytes], done: Sequence[int] = (), times: Sequence[int] = ()
     ) -> list[dict[str, Results]]:
         self._done.append(f"local {len(bodies)}")
-        return super().answers(bodies, done)
+        return super().answers(bodies, done, times)
 
 
 class Line:
@@ -272,7 +272,7 @@ def test_what_one_neighbour_sent_is_not_passed_on_when_another_one_leads() -> No
     stream.rewind()
     stream.hear_follow("east", FollowStream("root", 7, 1, 0))
     stream.rewind()
-    cut = StreamMessage(1, "s", "m", 0, "", False, b"1", 3)
+    cut = StreamMessage(1, "s", "m", 0, "", False, 0, b"1", 3)
     stream.hear_forward("west", Forward("root", 7, stream.generation, 0, 1, (cut,)))
     stream.lead("north")
     rooms.add("east")

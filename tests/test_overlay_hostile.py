@@ -102,7 +102,7 @@ def forward(
     node: BrokerNode, root: str, at: int = 0, considers: int | None = None, steps: int = 0
 ) -> Forward:
     """What a root would say, with a message of the liar's own."""
-    one = StreamMessage(at + 1, "", "forged", 0, "", False, b"1", considers, steps)
+    one = StreamMessage(at + 1, "", "forged", 0, "", False, 0, b"1", considers, steps)
     return Forward(root, stream_of(node, root), 1, at, at + 1, (one,))
 
 

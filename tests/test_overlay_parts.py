@@ -292,7 +292,7 @@ def test_what_is_no_message_is_nobodys_yet() -> None:
 
 
 def begin(position: int = 1, after: int = 0, total: int = 10, body: bytes = b"1 2") -> MessageBegin:
-    message = StreamMessage(position, "", "m", 0, "", False, body)
+    message = StreamMessage(position, "", "m", 0, "", False, 0, body)
     return MessageBegin("z", 1, 1, after, total, message)
 
 
@@ -351,7 +351,7 @@ def test_nothing_comes_between_parts() -> None:
     life = model.brokers["a"].streams["a"].life_at(1)
 
     def lies(number: int, generation: int) -> list[InParts | Forward]:
-        message = StreamMessage(1, "", "m", 0, "", False, b"1 2")
+        message = StreamMessage(1, "", "m", 0, "", False, 0, b"1 2")
         return [
             MessageBegin("a", number, generation, 0, 10, message, life),
             Forward("a", number, generation, 0, 1, ()),
@@ -380,7 +380,7 @@ def test_a_neighbour_begins_no_more_messages_than_may_be_held() -> None:
 
     def begun(root: str) -> MessageBegin:
         stream = broker.streams[root]
-        message = StreamMessage(1, "", "m", 0, "", False, b"1 2")
+        message = StreamMessage(1, "", "m", 0, "", False, 0, b"1 2")
         life = stream.life_at(1)
         return MessageBegin(root, stream.number, stream.generation, stream.at, 10, message, life)
 

@@ -151,7 +151,7 @@ def test_no_more_publishers_are_remembered_than_the_last_ones(
     assert sorted(disk) == ["publisher/p1", "publisher/p4", "publisher/p5"]
     assert publishers.keep() == []
     again = Publishers()
-    message = StreamMessage(9, "s", "m", 0, "", False, b"")
+    message = StreamMessage(9, "s", "m", 0, "", False, 0, b"")
     again.restore(disk, [Logged(message, Numbered("p4", 9)), Logged(message)])
     known = {name: again.has_had(Numbered(name, 5)) for name in ("p1", "p2", "p4", "p5")}
     assert known == {"p1": True, "p2": False, "p4": True, "p5": True}

@@ -29,7 +29,6 @@ from pathcast.errors import ConfigError
 from pathcast.limits import Limits
 from pathcast.partition import (
     ExclusivenessPattern,
-    HashPlacement,
     PepPlacement,
     Placement,
     Touched,
@@ -52,6 +51,7 @@ from pathcast.workload import (
     generate_subscriptions,
 )
 from pathcast_lab.bench.placement.cost import CostPlacement, measured_costs
+from pathcast_lab.bench.placement.hashed import HashPlacement
 from pathcast_lab.bench.placement.prefix import PrefixPlacement
 
 MakePlacement = Callable[[Population, EngineName], Placement]

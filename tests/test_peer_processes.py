@@ -457,23 +457,3 @@ def test_clients_of_a_ring_by_command(tmp_path: Path, monkeypatch: pytest.Monkey
         assert "there are p00" in call("inbox", "--at", "p99")[1]
     finally:
         assert call("down")[0] == 0
-
-
-@pytest.mark.nightly
-def test_processes_find_what_one_process_finds_although_one_is_killed(tmp_path: Path) -> None:
-    called = CliRunner().invoke(
-        build_app(),
-        [
-            "peer",
-            "demo",
-            "--out",
-            str(tmp_path / "demo"),
-            "--peers=6",
-            "--queries=300",
-            "--messages=20",
-        ],
-    )
-    assert called.exit_code == 0, called.output
-    assert "lost: 0, doubled: 0, foreign: 0" in called.output
-    assert "without a proof: 0" in called.output
-    assert (tmp_path / "demo" / "ring.svg").is_file()

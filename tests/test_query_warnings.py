@@ -30,7 +30,6 @@ from pathcast.cli.exits import ExitCode
 from pathcast.limits import Limits
 from pathcast.lint import CODES
 from pathcast.model import QueryLanguage, QueryWarning
-from pathcast.partition import HashPlacement
 from pathcast.query import compile_query, query_warnings
 from pathcast.query.condition_issues import query_issues
 from pathcast.query.notation import Notation
@@ -39,6 +38,7 @@ from pathcast.query.reader import read_query
 from pathcast.registry.delimited import TextPlace
 from pathcast.registry.subscription_engines import SubscriptionEngines
 from pathcast.registry.subscription_rows import SubscriptionRows
+from pathcast_lab.bench.placement.hashed import HashPlacement
 
 HOPELESS = (
     "//order[value-date >= '2026-06-01']",

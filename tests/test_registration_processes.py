@@ -11,8 +11,6 @@ import contextlib
 import json
 import re
 import signal
-import subprocess
-import sys
 from collections.abc import Iterator, Sequence
 from importlib.util import find_spec
 from pathlib import Path
@@ -26,7 +24,6 @@ pytest.importorskip("pathcast_kernel", reason="the kernel is not installed")
 
 from typer.testing import CliRunner
 
-from pathcast.cli import registry_demo
 from pathcast.cli.app import build_app
 from pathcast.errors import (
     ConfigError,
@@ -44,7 +41,6 @@ from pathcast.overlay.registration_messages import RegisterInterest, RegisterSou
 from pathcast.settings import read_settings
 from pathcast.store import BrokerRecord
 from pathcast.store import ProfileRecord as Registered
-from pathcast.transport import local_processes
 from pathcast.transport.broker import broker_kind
 from pathcast.transport.broker_requests import CODEC, DELIVERIES, PublishRequest, Subscribe
 from pathcast.transport.client import BrokerClient
@@ -666,23 +662,6 @@ def test_settings_that_cannot_work_are_refused(processes: RegistrationProcesses)
     read = read_settings(RegistrySettings, file, ["hosts.choice=content", "hosts.partitions=4"])
     assert read.hosts.placing == PlacementSettings(partitions=4)
     assert read_settings(RegistrySettings, file).hosts.placing is None
-
-
-def test_the_service_of_the_demo_is_killed_when_it_does_not_end(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    ignoring = (
-        "import signal, time; signal.signal(signal.SIGTERM, signal.SIG_IGN); print(flush=True)\n"
-        "time.sleep(600)"
-    )
-    service = registry_demo._Service(tmp_path)
-    monkeypatch.setattr(local_processes, "STOP_SECONDS", 0.1)
-    with subprocess.Popen([sys.executable, "-c", ignoring], stdout=subprocess.PIPE) as process:
-        assert process.stdout is not None
-        process.stdout.readline()
-        monkeypatch.setattr(service, "_process", process)
-        service._stop()
-        assert process.returncode == -signal.SIGKILL
 
 
 def test_version_of_a_profile_is_that_of_what_it_asks_for() -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import re
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -169,21 +168,6 @@ def test_refusals_say_why_and_are_told_at_once(
 def test_the_service_has_to_be_named() -> None:
     code, text = call("registry", "locate", "p")
     assert (code, "--registry HOST:PORT" in text) == (2, True)
-
-
-def test_a_demonstration_shows_what_placement_saves_on_links(tmp_path: Path) -> None:
-    """Messages take 1.2 times the bytes of the ideal at most, and less when profiles are placed."""
-    arguments = ["registry", "demo", "--out", str(tmp_path / "d"), "--profiles", "8"]
-    result = CliRunner().invoke(build_app(), [*arguments, "--messages", "100"])
-    assert result.exit_code == 0, result.output
-    assert "lost: 0, doubled: 0, foreign: 0" in result.output
-    found = re.findall(
-        r"hosts by (\w+): ([0-9.]+) MB sent, ([0-9.]+) times the ideal", result.output
-    )
-    (first, before, _), (second, after, _) = found
-    assert (first, second) == ("location", "content")
-    assert float(after) < float(before)
-    assert all(float(times) <= 1.2 for *_, times in found)
 
 
 def test_interests_are_linted_against_the_schemas_of_all_sources(tmp_path: Path) -> None:

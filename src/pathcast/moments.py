@@ -16,6 +16,12 @@ from typing import Final
 
 EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 
+MOMENT_US_MIN: Final = -62_135_596_800_000_000
+"""The beginning of year 1, in microseconds since 1970."""
+
+MOMENT_US_MAX: Final = 253_402_300_799_999_999
+"""The end of year 9999."""
+
 LONG_AGO_US: Final = -(2**63)
 """Before every moment, in microseconds since 1970."""
 
@@ -42,4 +48,15 @@ def moment_us(text: str) -> int:
     Raises:
         ValueError: As for `moment_of`.
     """
-    return (moment_of(text) - EPOCH) // timedelta(microseconds=1)
+    return us_of(moment_of(text))
+
+
+def us_of(moment: datetime) -> int:
+    """A moment in microseconds since 1970; one without a time zone is in UTC.
+
+    Example:
+        >>> us_of(datetime(1970, 1, 1, 0, 0, 2))
+        2000000
+    """
+    zoned = moment if moment.tzinfo is not None else moment.replace(tzinfo=UTC)
+    return (zoned - EPOCH) // timedelta(microseconds=1)

@@ -352,7 +352,7 @@ def parts_alone(load: Load, batch: int, directory: Path) -> dict[str, float]:
             CODEC.message(packet, OPERATOR)
 
     published = [
-        StreamMessage(1, SOURCE, str(n), 0, "", False, body) for n, body in enumerate(messages)
+        StreamMessage(1, SOURCE, str(n), 0, "", False, 0, body) for n, body in enumerate(messages)
     ]
     logged = [
         msgspec.msgpack.encode(published[n : n + batch]) for n in range(0, len(published), batch)

@@ -2,7 +2,7 @@
 
 Example:
     >>> BENCHMARKS[0], BENCHMARKS[-1]
-    ('filter', 'restart')
+    ('filter', 'capacity')
 
 A wrong answer voids the benchmark that gave it and no other; the run as a whole has then failed. It
 prints nothing; `report` does.
@@ -18,6 +18,7 @@ from typing import Literal, TypeAlias, get_args
 from pathcast.errors import JavaMissingError, MissingDependencyError
 from pathcast_lab.bench.adversarial import run_adversarial
 from pathcast_lab.bench.broker_node import BrokerNodeDefinition, BrokerNodeResult, run_broker_node
+from pathcast_lab.bench.capacity import CapacityDefinition, CapacityResult, run_capacity
 from pathcast_lab.bench.cases import CaseResult
 from pathcast_lab.bench.compression import CompressionResult, run_compression
 from pathcast_lab.bench.conditions import run_conditions
@@ -69,6 +70,7 @@ BenchmarkName: TypeAlias = Literal[
     "hop",
     "broker-node",
     "restart",
+    "capacity",
 ]
 
 BENCHMARKS: tuple[BenchmarkName, ...] = get_args(BenchmarkName)
@@ -86,6 +88,7 @@ Result: TypeAlias = (
     | PipelineResult
     | HopResult
     | RestartResult
+    | CapacityResult
     | BrokerNodeResult
 )
 
@@ -183,6 +186,7 @@ def _started(
         | HopDefinition
         | BrokerNodeDefinition
         | RestartDefinition
+        | CapacityDefinition
     )
     results: Iterable[Result]
     match name:
@@ -228,6 +232,9 @@ def _started(
         case "restart":
             definition = read_definition(directory, name, RestartDefinition)
             results = run_restart(definition, definition.sets[chosen], tell)
+        case "capacity":
+            definition = read_definition(directory, name, CapacityDefinition)
+            results = run_capacity(definition, definition.sets[chosen], tell)
     return Outcome(name, definition.title, definition.bound.strip()), definition.aims, results
 
 

@@ -7,6 +7,7 @@ import typer
 from pathcast.cli.console import guarded
 from pathcast.cli.exits import EXIT_CODES_HELP
 from pathcast_lab.cli.bench import bench
+from pathcast_lab.demos import build_demos
 
 __all__ = ["build_app", "main"]
 
@@ -15,13 +16,14 @@ def build_app() -> typer.Typer:
     """The application with all its commands."""
     app = typer.Typer(
         name="pathcast-lab",
-        help="Measure Pathcast, and measure the figures of its papers again.",
+        help="Measure Pathcast and the figures of its papers, and show it at work.",
         epilog=EXIT_CODES_HELP,
         no_args_is_help=True,
         add_completion=False,
         pretty_exceptions_enable=False,
     )
     app.command("bench", epilog=EXIT_CODES_HELP)(guarded(bench))
+    app.add_typer(build_demos(), name="demo")
     app.callback()(_options)
     return app
 
@@ -32,4 +34,4 @@ def main() -> None:
 
 
 def _options() -> None:
-    """Measure Pathcast, and measure the figures of its papers again."""
+    """Measure Pathcast and the figures of its papers, and show it at work."""

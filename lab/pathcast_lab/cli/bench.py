@@ -41,8 +41,8 @@ def bench(
         typer.Argument(
             metavar="[BENCHMARK]...",
             help="filter, door, records, compression, registration, threads, conditions, mixed, "
-            "adversarial, customise, pipeline, hop, broker-node or restart. Default: all of them. "
-            "Or, alone, figures, broker-figures, placement-figures, chunking-figures, "
+            "adversarial, customise, pipeline, hop, broker-node, restart or capacity. Default: all "
+            "of them. Or, alone, figures, broker-figures, placement-figures, chunking-figures, "
             "overlay-figures, wire-figures or dht-figures: the figures and tables of the papers; "
             "or deployments: one load in each.",
             show_default=False,

@@ -343,7 +343,7 @@ class ToyProfiles:
         del self._profiles[subscription]
 
     def answers(
-        self, bodies: Sequence[bytes], done: Sequence[int] = ()
+        self, bodies: Sequence[bytes], done: Sequence[int] = (), times: Sequence[int] = ()
     ) -> list[dict[str, Results]]:
         """As `Profiles.answers`."""
         return [

@@ -35,8 +35,6 @@ from pathcast.chunking.evaluation import (
 from pathcast.chunking.filtering_scheme import CHUNKS_MAX, Chunk, Chunking, FilteringScheme
 from pathcast.chunking.names import path_text
 from pathcast.chunking.needs import Need
-from pathcast.chunking.optimal import Goal, SchemeCost, Sizes, by_size, cost, optimal_scheme
-from pathcast.chunking.pairs import Pair, PairCost, PairPlan, PlacedChunking, pair_tasks
 from pathcast.chunking.query_tree import QueryTree, QueryTreeNode
 from pathcast.chunking.scheme import Pick, generate_chunking_scheme, picks
 from pathcast.chunking.scheme_file import SchemeFile, open_scheme, save_scheme
@@ -55,30 +53,19 @@ __all__ = [
     "Cut",
     "CutFolder",
     "FilteringScheme",
-    "Goal",
     "Need",
-    "Pair",
-    "PairCost",
-    "PairPlan",
     "Pick",
-    "PlacedChunking",
     "QueryTree",
     "QueryTreeNode",
-    "SchemeCost",
     "SchemeFile",
-    "Sizes",
     "StreamingChunker",
-    "by_size",
     "clean",
-    "cost",
     "cut_message",
     "evaluated",
     "generate_chunking_scheme",
     "merged",
     "open_cut",
     "open_scheme",
-    "optimal_scheme",
-    "pair_tasks",
     "path_text",
     "picks",
     "save_scheme",

@@ -15,7 +15,7 @@ Example:
     picks /a/b/c drops ['/a/b']
     picks /a/b/d drops []
 
-It knows nothing of messages; `pathcast.chunking.optimal` weighs sizes as well.
+It knows nothing of messages.
 
 Source: Lehner and Irmert, BTW 2003, section 4, Figure 6 (GenerateChunkingScheme), Figures 5 and 7.
 Differs, where Figure 6 cannot be meant as it stands (docs/fidelity.md): it goes on while there are

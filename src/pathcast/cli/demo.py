@@ -71,7 +71,7 @@ def demo(
 ) -> ExitCode:
     """Show the whole way: messages, subscriptions, Spark pipeline, one subscriber's inbox."""
     started = time.monotonic()
-    _clear(out)
+    clear_demo(out, MARKER)
     with extra("spark", "pathcast demo"):
         from pathcast.spark import load_settings, run
         from pathcast.spark.progress import progress_on
@@ -109,14 +109,17 @@ def demo(
     return ExitCode.OK
 
 
-def _clear(out: Path) -> None:
-    """Takes out an earlier demo; anything else is left alone."""
+def clear_demo(out: Path, marker: str) -> None:
+    """Takes out an earlier demonstration, which has a file of that name; anything else is left.
+
+    Raises:
+        ConfigError: There is something else.
+    """
     if not out.exists() or not any(out.iterdir()):
         return
-    if not (out / MARKER).is_file():
-        raise ConfigError(
-            "config.invalid", key="--out", reason=f"{out} is there and is not an earlier demo"
-        )
+    if not (out / marker).is_file():
+        reason = f"{out} is there and is not an earlier demonstration"
+        raise ConfigError("config.invalid", key="--out", reason=reason)
     shutil.rmtree(out)
 
 

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Collection, Iterator, Mapping
+from collections import Counter
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -28,7 +29,6 @@ from pathcast.cli.net_client import (
     brokers_of,
     network_in,
 )
-from pathcast.cli.net_demo import demo, sent_by_flow
 from pathcast.cli.net_sources import add_sources
 from pathcast.cli.reach import CallOptions, with_reach
 
@@ -51,7 +51,6 @@ def build_net() -> typer.Typer:
     add_clients(app)
     add_sources(app)
     app.command("context", epilog=EXIT_CODES_HELP)(guarded(context))
-    app.command("demo", epilog=EXIT_CODES_HELP)(guarded(demo))
     return app
 
 
@@ -121,6 +120,15 @@ def ls(
         for notice in () if status is None else _notices(status, brokers.kept_at(name), gone):
             say_warning(f"{name}: {notice}")
     return ExitCode.OK if all(statuses.values()) else ExitCode.REFUSED
+
+
+def sent_by_flow(statuses: Iterable[Mapping[str, Any] | None]) -> dict[str, int]:
+    """Flow -> bytes that brokers have sent over the connections that they have now."""
+    total: Counter[str] = Counter()
+    for status in statuses:
+        for each in status["neighbours"].values() if status is not None else ():
+            total.update(each["sent_by_flow"])
+    return dict(total)
 
 
 def _notices(status: dict[str, Any], directory: str, gone: Collection[str]) -> Iterator[str]:

@@ -29,12 +29,13 @@ from pathcast.cli.clients import (
 )
 from pathcast.cli.console import extra, guarded, say, say_error, say_warning
 from pathcast.cli.exits import EXIT_CODES_HELP, ExitCode
-from pathcast.cli.options import LanguageOption, StepOption
+from pathcast.cli.options import LanguageOption, StepOption, moment_given
 from pathcast.cli.reach import CallOptions, Reached, reached, with_reach
 from pathcast.cli.transform import QueryArgument, read_query
 from pathcast.engine import carried_mode
 from pathcast.errors import ConfigError
 from pathcast.limits import Limits
+from pathcast.moments import us_of
 
 if TYPE_CHECKING:
     from pathcast.transport.client import BrokerClient
@@ -162,6 +163,12 @@ async def publish(
     trace: Annotated[
         bool, typer.Option("--trace", help="Brokers remember the way: pathcast net way ID.")
     ] = False,
+    time: Annotated[
+        str | None,
+        typer.Option(
+            "--time", help="When the messages were, ISO 8601; when they arrive, if not given."
+        ),
+    ] = None,
 ) -> ExitCode:
     """Publish messages at a broker: a line of JSON for each, when it is on the broker's disk.
 
@@ -170,6 +177,7 @@ async def publish(
         pathcast net publish orders/ --at basel
     """
     brokers = brokers_of(reach)
+    when = None if time is None else us_of(moment_given("--time", time))
     from pathcast.overlay.messages import MESSAGE_BYTES_MAX, SourceEntry
     from pathcast.transport.broker_requests import NotTaken, PublishRequest, RegisterSourceRequest
 
@@ -178,7 +186,7 @@ async def publish(
             await client.ask(RegisterSourceRequest(source, SourceEntry()))
 
         async def send(rows: Sequence[tuple[str, bytes]]) -> dict[str, str]:
-            made = [PublishRequest(source, id, body, trace=trace) for id, body in rows]
+            made = [PublishRequest(source, id, body, trace=trace, time=when) for id, body in rows]
             answers = await client.publish(made)
             return {each.message: each.reason for each in answers if isinstance(each, NotTaken)}
 

@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 from dataclasses import fields, replace
+from datetime import datetime
 from enum import StrEnum
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
-from pathcast.errors import ConfigError
+from pathcast.errors import ConfigError, invalid_setting
 from pathcast.limits import Limits
 from pathcast.model import QueryLanguage
+from pathcast.moments import moment_of
 from pathcast.query import PREFIX_PACKS
 
 
@@ -216,3 +218,16 @@ def read_limits(pairs: list[str] | None, base: Limits | None = None) -> Limits:
 
 def _refused(option: str, reason: str) -> ConfigError:
     return ConfigError("config.invalid", key=option, reason=reason)
+
+
+def moment_given(option: str, text: str) -> datetime:
+    """The moment that the text of an option says, in UTC.
+
+    Raises:
+        ConfigError: It says none.
+    """
+    try:
+        return moment_of(text)
+    except ValueError as error:
+        reason = f"{text!r} is no time such as 2026-03-01T12:00+01:00"
+        raise invalid_setting(option, reason) from error

@@ -16,7 +16,6 @@ from pathcast.cli.log import LogFormat, LogFormatOption, LogLevel, LogLevelOptio
 from pathcast.cli.node_command import Ready, RunOptions, run_node
 from pathcast.cli.options import DescribeOption, NewOption, OverrideOption, SettingsArgument
 from pathcast.cli.peer_client import RING, DirectoryOption, add_clients, peers_of, ring_in
-from pathcast.cli.peer_demo import demo
 from pathcast.cli.reach import CallOptions, with_reach
 from pathcast.errors import ConfigError
 
@@ -36,7 +35,6 @@ def build_peer() -> typer.Typer:
     app.command("heal", epilog=EXIT_CODES_HELP)(guarded(heal))
     app.command("down", epilog=EXIT_CODES_HELP)(guarded(down))
     add_clients(app)
-    app.command("demo", epilog=EXIT_CODES_HELP)(guarded(demo))
     return app
 
 

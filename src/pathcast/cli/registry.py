@@ -19,7 +19,6 @@ from pathcast.cli.log import LogFormat, LogFormatOption, LogLevel, LogLevelOptio
 from pathcast.cli.node_command import RunOptions, run_node
 from pathcast.cli.options import DescribeOption, OverrideOption, SettingsArgument
 from pathcast.cli.registry_clients import add_clients
-from pathcast.cli.registry_demo import demo
 from pathcast.cli.stores import opened_store
 from pathcast.errors import ConfigError
 
@@ -36,7 +35,6 @@ def build_registry() -> typer.Typer:
     app.command("interests", epilog=EXIT_CODES_HELP)(guarded(list_interests))
     app.command("withdraw-source", epilog=EXIT_CODES_HELP)(guarded(withdraw_source))
     app.command("lint", epilog=EXIT_CODES_HELP)(guarded(lint_interests))
-    app.command("demo", epilog=EXIT_CODES_HELP)(guarded(demo))
     add_clients(app)
     return app
 

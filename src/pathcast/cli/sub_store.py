@@ -10,16 +10,14 @@ from typing import TYPE_CHECKING, Annotated, Final, NamedTuple
 import typer
 
 from pathcast.cli.console import say_warning
-from pathcast.cli.options import read_labels
+from pathcast.cli.options import moment_given, read_labels
 from pathcast.cli.stores import opened_store
 from pathcast.errors import (
     ConfigError,
     UnsupportedQueryError,
     UnusableRowError,
-    invalid_setting,
 )
 from pathcast.limits import Limits
-from pathcast.moments import moment_of
 from pathcast.query import CostClass, compile_subscription
 from pathcast.registry.delimited import TextPlace
 from pathcast.registry.subscription_engines import SubscriptionEngines
@@ -150,11 +148,7 @@ def with_period(profile: ProfileRecord, start: str | None, end: str | None) -> P
 
 
 def _moment(option: str, text: str) -> str:
-    try:
-        return moment_of(text).isoformat() if text else ""
-    except ValueError as error:
-        reason = f"{text!r} is no time such as 2026-03-01T12:00+01:00"
-        raise invalid_setting(option, reason) from error
+    return moment_given(option, text).isoformat() if text else ""
 
 
 def standing_of(profile: ProfileRecord) -> str:

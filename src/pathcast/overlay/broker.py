@@ -141,7 +141,7 @@ class BrokerState:
 
     def start(self, now: float) -> None:
         """Begin, from what was saved."""
-        self._root.time_is(now)
+        self.time_is(now)
         # Two lives that begin in one millisecond rarely give their streams the same number.
         clock = int(now * 1000) << 10 | self._incarnation & 1023
         self._began = max(clock, self._began + 1)
@@ -228,9 +228,9 @@ class BrokerState:
 
     def tick(self, now: float) -> None:
         """Some time has passed."""
+        self.time_is(now)
         if self.is_elder:
             return
-        self._root.time_is(now)
         for _, stream in sorted(self.streams.items()):
             stream.tick()
             self.local.keep_cursor(stream)
@@ -240,6 +240,10 @@ class BrokerState:
                 trimmed = self._root.trim(stream, self.announcements.members)
                 if trimmed and self._root.is_leaving:
                     self._review()
+
+    def time_is(self, now: float) -> None:
+        """What is taken from now on arrives at this time."""
+        self._root.time_is(now)
 
     def follow_anew(self) -> dict[str, tuple[int, int]]:
         """Ask for all streams again: what comes is judged by the tables that brokers have now.
@@ -371,6 +375,7 @@ class BrokerState:
         *,
         trace: bool = False,
         numbered: Numbered | None = None,
+        time: int | None = None,
         sender: str = "",
     ) -> int:
         """Take a message of a source; see `publish_all`. Returns its position, or 0.
@@ -378,7 +383,7 @@ class BrokerState:
         Raises:
             PublicationError: See there.
         """
-        one = PublishRequest(source, message, body, numbered, trace)
+        one = PublishRequest(source, message, body, numbered, trace, time)
         return self.publish_all([one], sender)[0]
 
     def publish_all(self, publications: Sequence[PublishRequest], sender: str = "") -> list[int]:

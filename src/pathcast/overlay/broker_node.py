@@ -173,6 +173,7 @@ class BrokerNode:
 
         What it publishes is accepted once the effects up to the first `Send` are done.
         """
+        self.broker.time_is(now)
         ask(*args, **kwargs)
         return self.done(now)
 

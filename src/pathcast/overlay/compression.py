@@ -9,7 +9,7 @@ Example:
     >>> here = LinkCompression("b", "zstd", SourceDictionaries("a"))
     >>> there = LinkCompression("a", "text", SourceDictionaries("b"))
     >>> order = b"<order>" + b"<item>tea</item>" * 9 + b"</order>"
-    >>> told = Forward("a", 1, 1, 0, 1, (StreamMessage(1, "shop", "m1", 1, "", False, order),))
+    >>> told = Forward("a", 1, 1, 0, 1, (StreamMessage(1, "shop", "m1", 1, "", False, 0, order),))
     >>> packed = here.outgoing(told)
     >>> packed.messages[0].format, len(packed.messages[0].body) < 50
     ('zstd', True)

@@ -267,7 +267,7 @@ class Profiles(Protocol):
         ...
 
     def answers(
-        self, bodies: Sequence[bytes], done: Sequence[int] = ()
+        self, bodies: Sequence[bytes], done: Sequence[int] = (), times: Sequence[int] = ()
     ) -> Sequence[Mapping[str, Results | Verdict]]:
         """For each message the subscriptions that it satisfies, in order, and their results.
 
@@ -277,6 +277,7 @@ class Profiles(Protocol):
             bodies: A batch.
             done: How many steps were done to each; none to any when empty. What is said of a
                 subscription that begins with other steps means nothing.
+            times: When each was, in microseconds since the beginning of 1970; now when empty.
         """
         ...
 

@@ -22,6 +22,8 @@ from pathlib import Path
 from secrets import token_hex
 from typing import Final
 
+import pyarrow as pa
+
 from pathcast.engine import carried_mode
 from pathcast.errors import SnapshotFormatError
 from pathcast.limits import Limits
@@ -34,6 +36,8 @@ from pathcast.registry.steps import parse_steps
 
 ROWS_AT_ONCE: Final = 256
 """Profiles that a registry takes with one call, during which no other thread runs."""
+
+_MICROSECONDS: Final = pa.timestamp("us", "UTC")
 
 Answers = dict[str, Results | Verdict]
 
@@ -124,12 +128,15 @@ class XmlProfiles:
         self._registry.remove(subscription)
         del self._names[subscription]
 
-    def answers(self, bodies: Sequence[bytes], done: Sequence[int] = ()) -> list[Answers]:
+    def answers(
+        self, bodies: Sequence[bytes], done: Sequence[int] = (), times: Sequence[int] = ()
+    ) -> list[Answers]:
         """Implement `Profiles.answers`.
 
         A message that is refused here, whatever its root has let in, is undecided for all.
         """
-        batch = self._registry.deliver(bodies, done=done)
+        when = pa.array(times, _MICROSECONDS) if times else None
+        batch = self._registry.deliver(bodies, done=done, times=when)
         results: dict[tuple[int, str], list[bytes]] = {}
         for row, name, _, result in batch.results:
             given = results.setdefault((row, name), [])

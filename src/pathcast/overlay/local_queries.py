@@ -181,7 +181,8 @@ class LocalQueries:
         """Leaves what messages give with the carrier. Returns the roots of those that give any."""
         roots: set[str] = set()
         done = [one.steps for _, one in work]
-        answered = self._subscriptions.answers([one.body for _, one in work], done)
+        times = [one.time for _, one in work]
+        answered = self._subscriptions.answers([one.body for _, one in work], done, times)
         for (stream, one), answers in zip(work, answered, strict=True):
             for subscription, results in answers:
                 if not self._is_regarded(subscription, one):

@@ -26,6 +26,7 @@ from msgspec import Meta
 
 from pathcast.errors import PeerError
 from pathcast.model import STEPS_MAX
+from pathcast.moments import MOMENT_US_MAX, MOMENT_US_MIN
 from pathcast.overlay.lives import Lives
 
 BUSY_SECONDS_MAX = 600.0
@@ -42,6 +43,8 @@ NAME_CHARACTERS_MAX = 128
 Name = Annotated[str, Meta(min_length=1, max_length=NAME_CHARACTERS_MAX)]
 Tree = Annotated[str, Meta(max_length=128)]
 Number = Annotated[int, Meta(ge=0, lt=NUMBER_MAX)]
+Moment = Annotated[int, Meta(ge=MOMENT_US_MIN, le=MOMENT_US_MAX)]
+"""Microseconds since the beginning of 1970 in UTC, of the years 1 to 9999."""
 ENTRY_MAX = 1_114_112
 """Characters of an entry, most of which are the values of its lists."""
 Entry = Annotated[str, Meta(max_length=ENTRY_MAX)]
@@ -195,6 +198,8 @@ class StreamMessage(msgspec.Struct, frozen=True, tag="Published", omit_defaults=
         schema_version: Of the source's schema, 0 for none.
         format: "zstd" if `body` is compressed, else "" (`pathcast.overlay.compression`).
         trace: Brokers are to remember from whom they have it (`Broker.arrivals`).
+        time: When it was, which is what `current-dateTime()` says at every host: its publisher gave
+            it, or it is when the message arrived at its root.
         body: The message.
         considers: None: it is whole. Else it was cut on its way, and wherever it was, all was
             considered that the receiver had told in its tree up to this number (`Interest`).
@@ -207,6 +212,7 @@ class StreamMessage(msgspec.Struct, frozen=True, tag="Published", omit_defaults=
     schema_version: Number = msgspec.field(name="dictionary_version")
     format: Tree
     trace: bool
+    time: Moment
     body: bytes
     considers: Number | None = None
     steps: Annotated[int, Meta(ge=0, le=STEPS_MAX)] = 0

@@ -30,7 +30,7 @@ from typing import Annotated
 import msgspec
 from msgspec import Meta
 
-from pathcast.overlay.messages import NUMBER_MAX, StreamMessage
+from pathcast.overlay.messages import NUMBER_MAX, Moment, StreamMessage
 from pathcast.protocol import Effect, Forget, Save, records_under
 
 PUBLISHERS_MAX = 1_000
@@ -63,6 +63,8 @@ class PublishRequest(msgspec.Struct, frozen=True, tag="Publish"):
         numbered: Of a client that numbers what it publishes and may publish it again. The client
             names publishers as it likes; the root knows them by the client's name and theirs.
         trace: Brokers remember from whom they have it.
+        time: When the message was, in microseconds since the beginning of 1970; None: when it
+            arrives at its root.
     """
 
     source: str
@@ -70,6 +72,7 @@ class PublishRequest(msgspec.Struct, frozen=True, tag="Publish"):
     body: bytes
     numbered: Numbered | None = None
     trace: bool = False
+    time: Moment | None = None
 
 
 class Logged(msgspec.Struct, frozen=True):

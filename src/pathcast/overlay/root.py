@@ -23,7 +23,7 @@ from pathcast.overlay.broker_settings import ProtocolSettings
 from pathcast.overlay.lives import Lives, begun
 from pathcast.overlay.messages import SourceEntry, StreamMessage
 from pathcast.overlay.outcome import EventEffects
-from pathcast.overlay.publishers import Logged, Publishers, PublishRequest
+from pathcast.overlay.publishers import Logged, Numbered, Publishers, PublishRequest
 from pathcast.overlay.retention import Lag, Retention
 from pathcast.overlay.streams import Stream
 from pathcast.protocol import records_under
@@ -35,6 +35,14 @@ class _Kept(NamedTuple):
     first: int
     last: int
     at: float | None
+
+
+class _LoggedBefore(msgspec.Struct, frozen=True):
+    """A `Logged` of a version whose messages perhaps had no time."""
+
+    message: dict[str, object]
+    numbered: Numbered | None = None
+    at: float | None = None
 
 
 class StreamRoot:
@@ -187,7 +195,10 @@ class StreamRoot:
                 continue
             at += 1
             version = self.sources[one.source].schema_version
-            message = StreamMessage(at, one.source, one.message, version, "", one.trace, one.body)
+            time = int(self._now * 1e6) if one.time is None else one.time
+            message = StreamMessage(
+                at, one.source, one.message, version, "", one.trace, time, one.body
+            )
             self._publishers.took(one.numbered)
             self._taken.append(Logged(message, one.numbered, self._now))
             self.taken_bytes += len(one.body)
@@ -318,10 +329,32 @@ class StreamRoot:
             self._owners[key.removeprefix("owner/")] = decode(value, type=str)
         log: list[Logged] = []
         for _, value in records_under(disk, "log/"):
-            kept = decode(value, type=list[Logged])
+            kept = _logged(value, disk)
             first, last = kept[0].message.position, kept[-1].message.position
             self._kept.append(_Kept(first, last, kept[0].at))
             log += kept
         self._publishers.restore(disk, log)
         self.lives = decode(disk["lives"], type=Lives) if "lives" in disk else ()
         return [one.message for one in log if one.message.position > self.log_start]
+
+
+def _logged(value: bytes, disk: Mapping[str, bytes]) -> list[Logged]:
+    """The messages of a record of the log."""
+    decode = msgspec.msgpack.decode
+    try:
+        return decode(value, type=list[Logged])
+    except msgspec.ValidationError:
+        began = (decode(disk["began"], type=int) >> 10) / 1000 if "began" in disk else 0.0
+        return [_timed(one, began) for one in decode(value, type=list[_LoggedBefore])]
+
+
+def _timed(logged: _LoggedBefore, began: float) -> Logged:
+    """A message of a version that gave messages no times, with the time of its arrival.
+
+    Args:
+        logged: The message.
+        began: When the last life of the root began, in place of an arrival that is not known.
+    """
+    time = int((began if logged.at is None else logged.at) * 1e6)
+    message = msgspec.convert({"time": time, **logged.message}, StreamMessage)
+    return Logged(message, logged.numbered, logged.at)

@@ -285,19 +285,20 @@ class HostedSubscriptions:
         return [self._subscription(name) for name in sorted(lapsed)]
 
     def answers(
-        self, bodies: Sequence[bytes], done: Sequence[int] = ()
+        self, bodies: Sequence[bytes], done: Sequence[int] = (), times: Sequence[int] = ()
     ) -> list[list[tuple[HostedSubscription, Results | Verdict]]]:
         """For each message the subscriptions that it satisfies, and what it gives them.
 
         Args:
             bodies: A batch.
             done: As of `Profiles.answers`.
+            times: As of `Profiles.answers`.
         """
         if not self._held:
             return [[] for _ in bodies]
         return [
             [(self._subscription(name), results) for name, results in given.items()]
-            for given in self._profiles.answers(bodies, done)
+            for given in self._profiles.answers(bodies, done, times)
         ]
 
     def _enter(self, entries: Entries) -> Entries:

@@ -1,8 +1,7 @@
 """Queries in partitions: where each goes, and which partitions a message can match.
 
-A `Placement` says both; there are two. `PepPlacement` places queries by the values that they ask
-for, so that a message goes to few partitions; `HashPlacement` evenly, and every message goes
-everywhere.
+A `Placement` says both. `PepPlacement` places queries by the values that they ask for, so that a
+message goes to few partitions.
 
 Example:
     >>> from pathcast import Query, Registry
@@ -16,7 +15,7 @@ Example:
     [[2, 4]]
 
 It starts no process and knows no cluster. The registration service of a network chooses hosts by
-it, and `pathcast.chunking` pairs of chunk and partition.
+it.
 
 Source: 001, 4.4. docs/scaling.md says when which placement pays.
 """
@@ -28,13 +27,12 @@ from pathcast.partition.patterns import (
     patterns_by_rates,
 )
 from pathcast.partition.pep import PepPlacement
-from pathcast.partition.placement import HashPlacement, Placement, Touched
+from pathcast.partition.placement import Placement, Touched
 from pathcast.partition.schema_patterns import patterns_by_schema
 from pathcast.partition.value_key import ValueKey, value_key
 
 __all__ = [
     "ExclusivenessPattern",
-    "HashPlacement",
     "PepPlacement",
     "Placement",
     "Touched",

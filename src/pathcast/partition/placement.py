@@ -3,17 +3,6 @@
 Partitions are numbered from 0. A placement may have a *don't-care* partition, the last one, for
 queries that it knows nothing to tell apart by; every message goes there.
 
-Example:
-    >>> from pathcast import Query, Registry
-    >>> registry = Registry()
-    >>> report = registry.add([Query(f"q{n}", f"/a[@x = {n}]") for n in range(4)])
-    >>> placement = HashPlacement(partitions=2)
-    >>> placed = placement.place(registry.population())
-    >>> len(placed), set(placed.tolist()) <= {0, 1}
-    (4, True)
-    >>> placement.touched([b"<a/>"]).partitions.to_pylist()
-    [[0, 1]]
-
 It holds no queries.
 """
 
@@ -27,7 +16,7 @@ from typing import Final, Protocol
 import numpy as np
 import pyarrow as pa
 
-from pathcast.engine.messages import Messages, message_column
+from pathcast.engine.messages import Messages
 from pathcast.errors import ConfigError, PathcastError
 from pathcast.query import Population
 
@@ -76,39 +65,6 @@ class Placement(Protocol):
         """Which partitions each message can match; never too few."""
 
 
-@dataclass(frozen=True)
-class HashPlacement:
-    """Queries by a hash of their ids: even, and every message goes everywhere.
-
-    Attributes:
-        partitions: Their number.
-        seed: Other seeds give other placements.
-    """
-
-    partitions: int
-    seed: int = 0
-
-    def __post_init__(self) -> None:
-        check_partitions(self.partitions)
-
-    @property
-    def dont_care(self) -> None:
-        """There is none."""
-        return
-
-    def place(self, population: Population) -> np.ndarray:
-        """By the hash of the ids. Cost: 0.3 µs a query."""
-        return self.place_ids(population.query_ids)
-
-    def place_ids(self, ids: Sequence[str]) -> np.ndarray:
-        """Where queries of these ids go: all that a hash wants to know of a query."""
-        return stable_hashes(ids, self.seed) % np.uint32(self.partitions)
-
-    def touched(self, messages: Messages) -> Touched:
-        """All partitions."""
-        return everywhere(messages, self.partitions)
-
-
 def check_partitions(partitions: int) -> None:
     """Refuses a number of partitions that cannot be used.
 
@@ -119,14 +75,6 @@ def check_partitions(partitions: int) -> None:
     if not is_whole or not 1 <= partitions <= PARTITIONS_MAX:
         reason = f"{partitions!r} is not a whole number from 1 to {PARTITIONS_MAX}"
         raise ConfigError("config.invalid", key="partitions", reason=reason)
-
-
-def everywhere(messages: Messages, partitions: int) -> Touched:
-    """All messages go to all partitions. No message is looked at."""
-    missing = missing_of(message_column(messages).arrays)
-    every = np.arange(partitions, dtype=np.uint32)
-    values = np.tile(every, int((~missing).sum()))
-    return Touched(_lists(np.where(missing, 0, partitions), values, missing))
 
 
 def missing_of(chunks: Sequence[pa.Array]) -> np.ndarray:
@@ -148,12 +96,8 @@ def touched_lists(
     """
     pairs = np.unique(rows.astype(np.int64) * every + partitions)
     lengths = np.bincount(pairs // every, minlength=len(is_missing))
-    return _lists(lengths, pairs % every, is_missing)
-
-
-def _lists(lengths: np.ndarray, values: np.ndarray, is_missing: np.ndarray) -> pa.ListArray:
     offsets = np.concatenate([[0], np.cumsum(lengths)]).astype(np.int32)
-    numbers = pa.array(values.astype(np.uint32))
+    numbers = pa.array((pairs % every).astype(np.uint32))
     mask = pa.array(is_missing) if is_missing.any() else None
     return pa.ListArray.from_arrays(pa.array(offsets), numbers, mask=mask)
 

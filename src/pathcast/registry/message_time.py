@@ -11,18 +11,17 @@ Example:
 from __future__ import annotations
 
 from collections.abc import Sequence
-from datetime import UTC, datetime, timedelta
-from typing import Final, TypeAlias
+from datetime import UTC, datetime
+from typing import TypeAlias
 
 import pyarrow as pa
 
 from pathcast.errors import ConfigError
+from pathcast.moments import us_of
 
 ArrivalTimes: TypeAlias = datetime | Sequence[datetime | None] | pa.Array | pa.ChunkedArray
 """The time of all messages, or of each; one without a time zone is in UTC. An Arrow column is of
 timestamps. A message without a time came just now."""
-
-_EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 
 
 def micros_of(times: ArrivalTimes | None, messages: int) -> list[int]:
@@ -55,8 +54,7 @@ def micros_of(times: ArrivalTimes | None, messages: int) -> list[int]:
 def _micros(time: datetime) -> int:
     if not isinstance(time, datetime):
         raise _refused(f"{type(time).__name__}, which is no datetime")
-    zoned = time if time.tzinfo is not None else time.replace(tzinfo=UTC)
-    return (zoned - _EPOCH) // timedelta(microseconds=1)
+    return us_of(time)
 
 
 def _refused(reason: str) -> ConfigError:

@@ -34,7 +34,7 @@ def evaluate_tasks(
 
     Args:
         workers: Who runs tasks: `SparkWorkers(session.sparkContext)`, or `InProcess()`.
-        tasks: `pathcast.chunking.tasks_of` or `pair_tasks`.
+        tasks: `pathcast.chunking.tasks_of`.
         limits: Bounds on one chunk.
 
     Returns:

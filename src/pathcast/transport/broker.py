@@ -9,7 +9,8 @@ from __future__ import annotations
 
 import contextlib
 import secrets
-from collections.abc import Mapping, Sequence
+import time
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import Final
 
@@ -88,6 +89,11 @@ REASONS_MAX: Final = 20
 """Entries that are told of a neighbour, of those that hold of a message."""
 
 
+def _now_us() -> int:
+    """The system's time, which a broker's own clock does not follow where it jumps."""
+    return time.time_ns() // 1000
+
+
 def broker_kind(
     name: str,
     neighbours: Sequence[str],
@@ -97,6 +103,7 @@ def broker_kind(
     settings: NodeSettings = DEFAULT,
     limits: Limits | None = None,
     costs: Mapping[str, int] | None = None,
+    clock: Callable[[], int] = _now_us,
 ) -> NodeAdapter[BrokerNode]:
     """Brokers of a network.
 
@@ -108,6 +115,8 @@ def broker_kind(
         settings: Of the protocol.
         limits: What a message may cost.
         costs: Neighbour -> what the link costs, 0 if that is measured; 1 when not given.
+        clock: Microseconds since the beginning of 1970: the time of messages that arrive without
+            one.
     """
     language = content or xml_content(limits=limits)
     door = Doorkeeper(limits or Limits())
@@ -124,7 +133,7 @@ def broker_kind(
         delivery=partial(_delivery, RareEvents()),
         gap=lambda gap: msgspec.msgpack.encode(Dropped(*gap)),
         backlog=lambda node: {},
-        request=_request,
+        request=partial(_request, clock),
         prepare={Subscribe: _find_entries, RegisterSourceRequest: _look_at_schema},
         roles={
             Subscribe: "subscribe",
@@ -152,11 +161,16 @@ def broker_kind(
 
 
 def _request(
-    node: BrokerNode, client: str, messages: Sequence[object], now: float
+    clock: Callable[[], int],
+    node: BrokerNode,
+    client: str,
+    messages: Sequence[object],
+    now: float,
 ) -> Sequence[Effect]:
     """All of them are one event: kept, routed and told together."""
+    arrived = clock()
     published = [
-        _publication(client, each) for each in messages if isinstance(each, PublishRequest)
+        _publication(client, each, arrived) for each in messages if isinstance(each, PublishRequest)
     ]
     answers: list[object] = _published(node.broker, client, published) if published else []
     others = [each for each in messages if not isinstance(each, PublishRequest)]
@@ -195,13 +209,13 @@ def _published(
     return [not_taken(each.message, errors[each.source]) for each in gone]
 
 
-def _publication(client: str, message: PublishRequest) -> PublishRequest:
-    """The message at the broker, where names of publishers are the client's own."""
-    given = message.numbered
-    if given is None:
-        return message
-    numbered = msgspec.structs.replace(given, publisher=own_id(client, given.publisher))
-    return msgspec.structs.replace(message, numbered=numbered)
+def _publication(client: str, message: PublishRequest, arrived: int) -> PublishRequest:
+    """The message at the broker: it has a time, and names of publishers are the client's own."""
+    numbered = message.numbered
+    if numbered is not None:
+        numbered = msgspec.structs.replace(numbered, publisher=own_id(client, numbered.publisher))
+    when = arrived if message.time is None else message.time
+    return msgspec.structs.replace(message, numbered=numbered, time=when)
 
 
 def _look_at_schema(node: BrokerNode, message: object) -> None:

@@ -85,7 +85,7 @@ class PacketFrame(msgspec.Struct, frozen=True, array_like=True, forbid_unknown_f
     credit: Count
 
 
-VERSION: Final = 6
+VERSION: Final = 7
 """Of the protocol between neighbours: of frames, and of what nodes say in them. It grows with every
 change that the version before would read wrongly, or refuse."""
 
@@ -231,10 +231,10 @@ def decode_hello(data: bytes, sender: str, name: str) -> ConnectionHello:
         FrameError: They are no hello, or one of another version.
 
     Example:
-        >>> decode_hello(msgspec.msgpack.encode(["b", 10, 7, "what is new"]), "b", "a")
+        >>> decode_hello(msgspec.msgpack.encode(["b", 10, 8, "what is new"]), "b", "a")
         Traceback (most recent call last):
         ...
-        pathcast.errors.FrameError: b speaks version 7 of the protocol between neighbours, and a ...
+        pathcast.errors.FrameError: b speaks version 8 of the protocol between neighbours, and a ...
     """
     found = decode(_ANY_HELLOS, data, sender).version
     if found != VERSION:

@@ -21,6 +21,7 @@ import contextlib
 import secrets
 from collections.abc import AsyncIterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from datetime import datetime
 from types import TracebackType
 from typing import Final, Self, TypeVar
 
@@ -30,6 +31,7 @@ from pathcast.engine import carried_mode
 from pathcast.errors import PathcastError, RegistrationError, UnavailableError
 from pathcast.lint import Completion, Proposal
 from pathcast.model import DeliverMode, QueryLanguage
+from pathcast.moments import us_of
 from pathcast.overlay.content import asked_query
 from pathcast.overlay.deliveries import Dropped, InboxDelivery, Moved, Told, Undecided
 from pathcast.overlay.registration_messages import (
@@ -304,10 +306,18 @@ class RegistrationClient:
         source: str,
         messages: Sequence[tuple[str, bytes]],
         seconds: float = REQUEST_SECONDS,
+        time: datetime | None = None,
     ) -> list[object]:
         """(4): messages, each with an id, to the root of a source; they are on disk then.
 
         Messages of which that is not known are published again with the same ids.
+
+        Args:
+            source: Of which they are.
+            messages: Id and body of each.
+            seconds: How long the root is looked for.
+            time: When the messages were, which is what `current-dateTime()` says at every host;
+                without a time zone in UTC. When not given it is when they arrive at the root.
 
         Returns:
             What the root said to them: refusals of single messages.
@@ -317,7 +327,8 @@ class RegistrationClient:
             RegistrationError: The service does not know the source.
             UnavailableError: The root could not be reached, or had no room, for so long.
         """
-        wanted = [PublishRequest(source, id, body) for id, body in messages]
+        when = None if time is None else us_of(time)
+        wanted = [PublishRequest(source, id, body, time=when) for id, body in messages]
         async with self._patience(source, seconds):
             while True:
                 try:

@@ -16,13 +16,14 @@ from functools import partial
 from pathlib import Path
 from typing import Any, Final, TypeAlias, TypeVar
 
-from pathcast.chunking import Goal, StreamingChunker, cost, generate_chunking_scheme, optimal_scheme
+from pathcast.chunking import StreamingChunker, generate_chunking_scheme
 from pathcast.chunking.names import path_text
 from pathcast.model import Query
 from pathcast.registry import Registry
 from pathcast_lab.bench.chunking.definition import ChunkingFigure, ChunkingSet
 from pathcast_lab.bench.chunking.inputs import Prepared, element_sizes
 from pathcast_lab.bench.chunking.memory import measured
+from pathcast_lab.bench.chunking.optimal import Goal, cost, optimal_scheme
 from pathcast_lab.bench.figures.point import Place, Value
 from pathcast_lab.bench.timing import Spread, undisturbed
 from pathcast_lab.bench.wrong_count import WrongCountError

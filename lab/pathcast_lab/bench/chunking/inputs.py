@@ -12,8 +12,9 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Self
 
-from pathcast.chunking import Chunking, Cut, FilteringScheme, Sizes, StreamingChunker
+from pathcast.chunking import Chunking, Cut, FilteringScheme, StreamingChunker
 from pathcast.schema import LabelPath
+from pathcast_lab.bench.chunking.optimal import Sizes
 from pathcast_lab.workload.scenarios import SCENARIOS, Scenario
 from pathcast_papers.message import parse_message
 

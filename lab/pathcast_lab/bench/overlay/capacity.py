@@ -250,7 +250,7 @@ async def _filled(carrier: Carrier, count: int) -> None:
 def _framed(messages: list[bytes]) -> float:
     """Processor seconds to write and read a message in a frame of many."""
     body = tuple(
-        StreamMessage(at, "quotes", f"m{at}", 0, "", False, message)
+        StreamMessage(at, "quotes", f"m{at}", 0, "", False, 0, message)
         for at, message in enumerate(messages, 1)
     )
     times = []

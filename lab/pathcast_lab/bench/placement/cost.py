@@ -32,15 +32,11 @@ import numpy as np
 
 from pathcast.engine import Messages
 from pathcast.model import Query
-from pathcast.partition.placement import (
-    HashPlacement,
-    Touched,
-    check_partitions,
-    everywhere,
-)
+from pathcast.partition.placement import Touched, check_partitions
 from pathcast.query import Population
 from pathcast.registry import Registry, Snapshot
 from pathcast_lab.bench.placement.balancing import balanced
+from pathcast_lab.bench.placement.hashed import HashPlacement, everywhere
 
 HELD: Final = 1.0
 """Cost of a query that nothing happens to: it is held, and found not to be concerned."""

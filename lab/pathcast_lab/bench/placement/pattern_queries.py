@@ -23,7 +23,7 @@ import numpy as np
 import pyarrow as pa
 
 from pathcast.model import Query
-from pathcast.partition import HashPlacement, PepPlacement, Placement, candidate_patterns
+from pathcast.partition import PepPlacement, Placement, candidate_patterns
 from pathcast.registry import Registry
 from pathcast_lab.bench.figures.point import Place, Value
 from pathcast_lab.bench.placement.definition import (
@@ -32,6 +32,7 @@ from pathcast_lab.bench.placement.definition import (
     PlacementSet,
     PlacementVariant,
 )
+from pathcast_lab.bench.placement.hashed import HashPlacement
 from pathcast_lab.bench.timing import Spread
 from pathcast_lab.bench.wrong_count import WrongCountError
 

@@ -13,7 +13,7 @@ Example:
     >>> from pathcast.chunking.cut import Cut
     >>> from pathcast.chunking.evaluation import ChunkEvaluator, merged
     >>> from pathcast.chunking.streaming import StreamingChunker
-    >>> from pathcast.partition import HashPlacement
+    >>> from pathcast_lab.bench.placement.hashed import HashPlacement
     >>> queries = [Query("q1", "/a/b/x[@v = 1]"), Query("q2", "/a/c/x[@v = 2]"), Query("q3", "/a")]
     >>> placed = PlacedChunking([HashPlacement(2)], chunks_max=2)
     >>> placed.register(queries)
@@ -41,7 +41,6 @@ from typing import Final
 from pathcast.chunking.cut import Cut
 from pathcast.chunking.evaluation import ChunkTask
 from pathcast.chunking.filtering_scheme import Chunking, FilteringScheme, QuerySet
-from pathcast.chunking.optimal import Goal, Sizes, by_size
 from pathcast.chunking.query_tree import QueryTree
 from pathcast.chunking.scheme import generate_chunking_scheme
 from pathcast.errors import ConfigError
@@ -50,6 +49,7 @@ from pathcast.partition import Placement
 from pathcast.query.names import Namespaces
 from pathcast.registry import Registry
 from pathcast.schema import ElementPaths, LabelPath
+from pathcast_lab.bench.chunking.optimal import Goal, Sizes, by_size
 
 TREE_BYTES: Final = 5
 """Bytes of memory for each byte of a message that is matched: the bytes, and its tree."""

@@ -1,4 +1,4 @@
-"""`pathcast net demo`: seven brokers, three sources, a broker killed on the way, nothing lost.
+"""`pathcast-lab demo net`: seven brokers, three sources, a broker killed on the way, nothing lost.
 
 Profiles of the sample domains are spread over all brokers of a network of processes on this
 machine; messages enter at three of them. Halfway one broker is killed and started again. What
@@ -13,37 +13,41 @@ import contextlib
 import hashlib
 import time
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Final, NamedTuple
+from typing import Annotated, Final, NamedTuple
 
 import typer
 
-from pathcast.cli.console import answers, extra, say, say_warning
+from pathcast.cli.console import answers, say, say_warning
 from pathcast.cli.exits import ExitCode
-from pathcast.cli.local_processes import (
-    demo_network,
-    is_as_expected,
-    running_anew,
-    until,
-    until_ended,
-)
+from pathcast.cli.net import sent_by_flow
 from pathcast.engine import carried_mode
 from pathcast.model import DeliverMode, Subscription
+from pathcast.overlay.content import DeliveryProfile
+from pathcast.overlay.deliveries import OPERATOR, InboxDelivery, InForce
+from pathcast.overlay.messages import SourceEntry
 from pathcast.registry import Registry
+from pathcast.transport.broker_requests import DELIVERIES, PublishRequest, RegisterSourceRequest
+from pathcast.transport.client import BrokerClient
+from pathcast.transport.network import LocalNetwork
+from pathcast.transport.network_map import network_map
 from pathcast.workload import (
     DOMAINS,
     SubscriptionParameters,
     generate_documents,
     generate_subscriptions,
 )
-
-if TYPE_CHECKING:
-    from pathcast.transport.client import BrokerClient
-    from pathcast.transport.network import LocalNetwork
+from pathcast_lab.demos.running import (
+    demo_network,
+    is_as_expected,
+    running_anew,
+    until,
+    until_ended,
+)
 
 TOPOLOGY = """\
-# What `pathcast net demo` ran: a ring of seven brokers with two short cuts.
+# What `pathcast-lab demo net` ran: a ring of seven brokers with two short cuts.
 [network]
 directory = "network"
 links = [
@@ -82,8 +86,6 @@ def demo(
     seed: Annotated[int, typer.Option(help="The same seed gives the same input.")] = 0,
 ) -> ExitCode:
     """Show a network: 7 brokers, 3 sources, one broker killed, every delivery accounted for."""
-    with extra("net", "pathcast net demo"):
-        from pathcast.transport.network_map import network_map
     started = time.monotonic()
     network = demo_network(out, TOPOLOGY)
     parameters = SubscriptionParameters(
@@ -120,15 +122,6 @@ def demo(
     out_console.print(f"map: {drawing}")
     say(f"{time.monotonic() - started:.0f} s in all")
     return ExitCode.OK if is_well else ExitCode.REFUSED
-
-
-def sent_by_flow(statuses: Iterable[Mapping[str, Any] | None]) -> dict[str, int]:
-    """Flow -> bytes that brokers have sent over the connections that they have now."""
-    total: Counter[str] = Counter()
-    for status in statuses:
-        for each in status["neighbours"].values() if status is not None else ():
-            total.update(each["sent_by_flow"])
-    return dict(total)
 
 
 def _messages(count: int, seed: int) -> list[DemoMessage]:
@@ -203,17 +196,12 @@ async def _deliveries(
 
 
 async def _register_sources(network: LocalNetwork) -> None:
-    from pathcast.overlay.messages import SourceEntry
-    from pathcast.transport.broker_requests import RegisterSourceRequest
-
     for domain, root in ROOTS.items():
         async with network.operator(root) as client:
             await client.ask(RegisterSourceRequest(domain, SourceEntry()))
 
 
 async def _subscribe(network: LocalNetwork, name: str, rows: Sequence[Subscription]) -> None:
-    from pathcast.overlay.content import DeliveryProfile
-
     async with network.operator(name) as client:
         refused = await client.subscribe_many(
             (each.id, DeliveryProfile(each.query, carried_mode(each.deliver))) for each in rows
@@ -223,8 +211,6 @@ async def _subscribe(network: LocalNetwork, name: str, rows: Sequence[Subscripti
 
 
 async def _publish(network: LocalNetwork, stream: Sequence[DemoMessage]) -> None:
-    from pathcast.transport.broker_requests import PublishRequest
-
     async with contextlib.AsyncExitStack() as stack:
         clients: dict[str, BrokerClient] = {
             domain: await stack.enter_async_context(network.operator(root))
@@ -248,9 +234,6 @@ class _Reader:
 
     async def read(self) -> None:
         """Takes what comes, until it is cancelled."""
-        from pathcast.overlay.deliveries import OPERATOR, InboxDelivery, InForce
-        from pathcast.transport.broker_requests import DELIVERIES
-
         async for told in self._network.followed(self._name, DELIVERIES):
             if isinstance(told, InboxDelivery):
                 id = told.subscription.removeprefix(f"{OPERATOR}/")

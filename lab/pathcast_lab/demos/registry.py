@@ -1,4 +1,4 @@
-"""`pathcast registry demo`: placement by content, and what it saves on each link of a network."""
+"""`pathcast-lab demo registry`: placement by content, and what it saves on each link."""
 
 from __future__ import annotations
 
@@ -12,31 +12,38 @@ from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Final
+from typing import Annotated, Any, Final
 
 import typer
 
-from pathcast.cli.console import answers, extra, say
+from pathcast.cli.console import answers, say
 from pathcast.cli.exits import ExitCode
-from pathcast.cli.local_processes import (
+from pathcast.model import Subscription
+from pathcast.overlay.deliveries import InboxDelivery
+from pathcast.overlay.host_choice import ByContent
+from pathcast.overlay.placing import profiles_population, read_placement
+from pathcast.overlay.registry_view import RegistryView
+from pathcast.overlay.trees import towards
+from pathcast.registry import Registry
+from pathcast.store import ProfileRecord, Store
+from pathcast.transport.broker_requests import DELIVERIES
+from pathcast.transport.client import followed
+from pathcast.transport.grpc_streams import Address
+from pathcast.transport.local_processes import STOP_SECONDS, free_ports
+from pathcast.transport.network import LocalNetwork
+from pathcast.transport.registration_client import RegistrationClient
+from pathcast_lab.demos.running import (
     demo_network,
     is_as_expected,
     running_anew,
     until,
     until_ended,
 )
-from pathcast.model import Subscription
-from pathcast.registry import Registry
-
-if TYPE_CHECKING:
-    from pathcast.store import Store
-    from pathcast.transport.network import LocalNetwork
-    from pathcast.transport.registration_client import RegistrationClient
 
 BROKERS: Final = ("b1", "b2", "b3", "b4", "b5")
 ROOTS: Final = ("b1", "b4")
 TOPOLOGY = """\
-# What `pathcast registry demo` ran: five brokers in a ring with one dear link, a user at each.
+# What `pathcast-lab demo registry` ran: five brokers in a ring with one dear link, a user at each.
 [network]
 directory = "network"
 links = [["b1", "b2"], ["b2", "b3"], ["b3", "b4"], ["b4", "b5"], ["b1", "b5", 40]]
@@ -89,8 +96,6 @@ def demo(
     profile is hosted near its user, then where the profiles are that ask for the
     same. Every delivery is compared with those of one process.
     """
-    with extra("net", "pathcast registry demo"):
-        from pathcast.store import Store
     started = time.monotonic()
     network = demo_network(out, TOPOLOGY)
     service = _Service(out.resolve())
@@ -134,8 +139,6 @@ class _Service:
     """The process of the registration service."""
 
     def __init__(self, out: Path) -> None:
-        from pathcast.transport.local_processes import free_ports
-
         self.database = out / "profiles.db"
         self._file = out / "registry.toml"
         self._log = out / "registry.log"
@@ -179,8 +182,6 @@ class _Service:
             self._process = subprocess.Popen(command, stdout=log, stderr=log)
 
     def _stop(self) -> None:
-        from pathcast.transport.local_processes import STOP_SECONDS
-
         assert self._process is not None
         self._process.terminate()
         try:
@@ -240,11 +241,6 @@ class _Run:
 
     def _have_moved(self) -> bool:
         """Whether there is a placement, and every profile is where it says."""
-        from pathcast.overlay.host_choice import ByContent
-        from pathcast.overlay.placing import profiles_population, read_placement
-        from pathcast.overlay.registry_view import RegistryView
-        from pathcast.store import ProfileRecord
-
         view = RegistryView()
         view.follow(self._store)
         if view.placement is None or not view.placement.content or view.pending or view.formers:
@@ -255,9 +251,6 @@ class _Run:
         return not choice.homes(population, view.hosts, view.brokers, view.hosted)
 
     def _client(self, name: str) -> RegistrationClient:
-        from pathcast.transport.grpc_streams import Address
-        from pathcast.transport.registration_client import RegistrationClient
-
         return RegistrationClient(
             name, [Address("registry", self._service.target)], Address("", "")
         )
@@ -275,10 +268,6 @@ class _Run:
                 self._asked.append(Subscription(made.profile, _user(broker), query, "message"))
 
     async def _read(self, user: str, at: str) -> None:
-        from pathcast.overlay.deliveries import InboxDelivery
-        from pathcast.transport.broker_requests import DELIVERIES
-        from pathcast.transport.client import followed
-
         async for group in followed(lambda: self._network.client(at, _user(user)), _user(user)):
             for each in group:
                 told = DELIVERIES.decode(each.body)
@@ -333,9 +322,6 @@ class _Run:
     async def _links(
         self, stream: Sequence[_Message], wanted: Mapping[str, Sequence[str]], sent: Counter[Edge]
     ) -> LinkBytes:
-        from pathcast.overlay.trees import towards
-        from pathcast.store import ProfileRecord
-
         tree = sorted(
             {
                 (min(name, peer), max(name, peer))

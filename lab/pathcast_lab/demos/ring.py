@@ -1,4 +1,4 @@
-"""`pathcast peer demo`: twenty peers, one automaton, a peer killed on the way, nothing lost.
+"""`pathcast-lab demo ring`: twenty peers, one automaton, a peer killed on the way, nothing lost.
 
 Queries of the news domain, none of which more than a twentieth of the messages satisfy, are spread
 over peers of a ring of processes on this machine, messages enter at all of them. Halfway one peer
@@ -16,24 +16,36 @@ import time
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 import typer
 
-from pathcast.cli.console import answers, extra, say, say_warning
+from pathcast.cli.console import answers, say, say_warning
+from pathcast.cli.demo import clear_demo
 from pathcast.cli.exits import ExitCode
-from pathcast.cli.local_processes import (
-    clear_demo,
+from pathcast.dht.publishing import PublicationOutcome
+from pathcast.dht.subscriptions import Matched, Subscribed
+from pathcast.errors import ConfigError, UnavailableError
+from pathcast.model import Query
+from pathcast.overlay.deliveries import OPERATOR
+from pathcast.registry import Registry
+from pathcast.transport.local_ring import LocalRing
+from pathcast.transport.peer import (
+    TOLD,
+    PeerAccepted,
+    PeerPublish,
+    PublicationReport,
+    Register,
+    StandingQuery,
+)
+from pathcast.transport.ring_map import ring_map
+from pathcast.workload import DOMAINS, QueryParameters, generate_documents, generate_queries
+from pathcast_lab.demos.running import (
     is_as_expected,
     running_anew,
     until,
     until_ended,
 )
-from pathcast.errors import ConfigError, UnavailableError
-
-if TYPE_CHECKING:
-    from pathcast.dht.publishing import PublicationOutcome
-    from pathcast.transport.local_ring import LocalRing
 
 DOMAIN = "news"
 MARKER = "p00.toml"
@@ -63,12 +75,6 @@ def demo(
     seed: Annotated[int, typer.Option(help="The same seed gives the same input.")] = 0,
 ) -> ExitCode:
     """Show a ring: 20 peers, one of them killed, every match accounted for."""
-    with extra("net", "pathcast peer demo"):
-        from pathcast.transport.local_ring import LocalRing
-        from pathcast.transport.ring_map import ring_map
-    # A peer, which is of the same group of commands, generates nothing.
-    from pathcast.workload import DOMAINS, QueryParameters, generate_documents, generate_queries
-
     started = time.monotonic()
     clear_demo(out, MARKER)
     ring = LocalRing.write(out, peers, SETTINGS)
@@ -120,9 +126,6 @@ def _selective(
 
 def _found(rows: Mapping[str, str], stream: Mapping[str, bytes]) -> set[tuple[str, str]]:
     """Query and message of each match, as one process with all queries has them."""
-    from pathcast.model import Query
-    from pathcast.registry import Registry
-
     registry = Registry()
     registry.add([Query(id, text) for id, text in rows.items()])
     results = registry.match(list(stream.values()))
@@ -211,8 +214,6 @@ class _Run:
         await until_ended(tasks)
 
     async def _register(self, name: str, rows: Mapping[str, str]) -> None:
-        from pathcast.transport.peer import PeerAccepted, Register, StandingQuery
-
         texts = [StandingQuery(id, text) for id, text in rows.items()]
         async with self._ring.operator(name) as client:
             for start in range(0, len(texts), GROUP):
@@ -222,8 +223,6 @@ class _Run:
                     say_warning(": ".join(refused))
 
     async def _publish(self, names: Sequence[str], messages: Mapping[str, bytes]) -> None:
-        from pathcast.transport.peer import PeerPublish
-
         shares: dict[str, list[PeerPublish]] = defaultdict(list)
         for number, (id, body) in enumerate(messages.items()):
             shares[names[number % len(names)]].append(PeerPublish(id, body))
@@ -241,10 +240,6 @@ class _Run:
             await asyncio.sleep(0.5)
 
     async def _read(self, name: str) -> None:
-        from pathcast.dht.subscriptions import Matched, Subscribed
-        from pathcast.overlay.deliveries import OPERATOR
-        from pathcast.transport.peer import TOLD, PublicationReport
-
         async for told in self._ring.followed(name, TOLD):
             match told:
                 case Subscribed(id):
