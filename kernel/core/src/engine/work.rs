@@ -35,6 +35,11 @@ impl WorkSums {
         }
     }
 
+    /// Adds what others have counted.
+    pub(crate) fn extend(&mut self, work: impl Iterator<Item = QueryWork>) {
+        work.for_each(|(query, steps)| self.add(query, steps));
+    }
+
     /// Adds steps.
     #[inline]
     pub(crate) fn add(&mut self, query: QueryNumber, steps: u64) {
@@ -55,14 +60,18 @@ impl WorkSums {
     }
 }
 
-/// The dearest queries, each once: descending by steps, then ascending by number.
-pub(crate) fn dearest(mut work: Vec<QueryWork>) -> Vec<QueryWork> {
+/// Adds up the work of parts of a batch, in each of which a query is once: each once, ascending.
+pub(crate) fn add_up(work: &mut Vec<QueryWork>) {
     work.sort_unstable_by_key(|&(query, _)| query);
     work.dedup_by(|next, kept| {
         let is_same = next.0 == kept.0;
         kept.1 += if is_same { next.1 } else { 0 };
         is_same
     });
+}
+
+/// The dearest of queries that are there once: descending by steps, then ascending by number.
+pub(crate) fn dearest(mut work: Vec<QueryWork>) -> Vec<QueryWork> {
     let order = |&(query, steps): &QueryWork| (Reverse(steps), query);
     if work.len() > TOLD_MAX {
         work.select_nth_unstable_by_key(TOLD_MAX, order);
@@ -89,7 +98,9 @@ mod tests {
     #[test]
     fn the_dearest_are_told_of_all_parts_together() {
         let few = (0..TOLD_MAX as u32 + 50).map(|query| (query, 1));
-        let found = dearest(few.chain([(7, 4), (300, 2), (7, 4)]).collect());
+        let mut parts = few.chain([(7, 4), (300, 2), (7, 4)]).collect();
+        add_up(&mut parts);
+        let found = dearest(parts);
         assert_eq!(found.len(), TOLD_MAX);
         assert_eq!(found[..3], [(7, 9), (300, 3), (0, 1)]);
     }

@@ -6,7 +6,7 @@ use crate::engine::ids::QueryNumber;
 use crate::engine::interrupt;
 use crate::engine::interrupt::Interrupted;
 use crate::engine::verdicts::{UsedUp, Verdict};
-use crate::engine::work::QueryWork;
+use crate::engine::work::{QueryWork, add_up};
 use crate::registry::workers::Workers;
 use crate::xml::parser::Refusal;
 use std::ops::Range;
@@ -86,6 +86,9 @@ impl Buffers {
         let mut parts = parts.into_iter();
         let Some(mut all) = parts.next() else { return Answer::default() };
         let rest = parts.as_slice();
+        if rest.is_empty() {
+            return all;
+        }
         all.numbers.reserve(rest.iter().map(|part| part.numbers.len()).sum());
         all.ends.reserve_exact(rest.iter().map(|part| part.ends.len()).sum());
         for part in parts {
@@ -99,6 +102,7 @@ impl Buffers {
             all.stats.add(&part.stats);
             self.give(part.numbers);
         }
+        add_up(&mut all.work);
         all
     }
 }

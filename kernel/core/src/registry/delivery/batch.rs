@@ -8,7 +8,7 @@ use crate::engine::interrupt;
 use crate::engine::interrupt::Interrupted;
 use crate::engine::plans::shared::SubscriptionNumber;
 use crate::engine::verdicts::{UsedUp, Verdict};
-use crate::engine::work::{QueryWork, dearest};
+use crate::engine::work::{QueryWork, add_up, dearest};
 use crate::registry::batch::{self, Answer as Matched, Buffers, Messages, match_run};
 use crate::registry::workers::Workers;
 use crate::xml::parser::Refusal;
@@ -154,6 +154,7 @@ impl Pool {
             let work = |worker: &mut Worker, range| serve_run(worker, target, messages, range);
             let parts = self.workers.run(messages.len(), make, work)?;
             parts.into_iter().for_each(|part| answer.append(part));
+            add_up(&mut answer.work);
         }
         answer.work = dearest(answer.work);
         Ok(answer)

@@ -671,21 +671,21 @@ impl Before {
     /// [`BYTES_A_STEP`] of it.
     pub(super) fn count(self, out: &Output, writes: bool, stats: &mut Stats, work: &mut WorkSums) {
         let ends = &out.fragments.ends;
-        let len = |fragment: u32| match fragment {
-            NO_FRAGMENT => 0,
-            0 => ends[0],
-            at => ends[at as usize] - ends[at as usize - 1],
-        };
         let deliveries = &out.deliveries[self.deliveries..];
-        for results in deliveries.chunk_by(|one, next| one.subscription == next.subscription) {
-            let bytes: usize = results.iter().map(|result| len(result.fragment)).sum();
-            stats.matches += 1;
-            stats.result_bytes += bytes as u64;
+        let (mut last, mut all) = (None, 0);
+        for &Delivery { subscription, fragment, .. } in deliveries {
+            let bytes = match fragment {
+                NO_FRAGMENT => 0,
+                0 => ends[0],
+                at => ends[at as usize] - ends[at as usize - 1],
+            };
+            stats.matches += u64::from(last.replace(subscription) != Some(subscription));
+            all += bytes;
             if writes {
-                let steps = (results.len() + bytes / BYTES_A_STEP) as u64;
-                work.add(results[0].subscription, steps);
+                work.add(subscription, (1 + bytes / BYTES_A_STEP) as u64);
             }
         }
+        stats.result_bytes += all as u64;
         stats.result_bytes += ((out.places.len() - self.places) * PLACE_BYTES) as u64;
         if writes {
             stats.deliveries += deliveries.len() as u64;

@@ -245,14 +245,14 @@ impl Worker {
 
     /// The steps of single subscriptions since they were last taken, in any order; counts them.
     pub(super) fn take_work(&mut self, target: Target<'_>) -> Vec<QueryWork> {
-        let mut work = self.work.take();
+        let Worker { work, serving, series: caches, .. } = self;
         match target {
-            Target::Fixed(view) => work.extend(self.serving.take_gate_work(view, None)),
+            Target::Fixed(view) => work.extend(serving.take_gate_work(view, None)),
             Target::Changing(subscriptions) => {
                 let state = subscriptions.state();
                 let view = View::of(state.plans.gates.automaton());
-                work.extend(self.serving.take_gate_work(view, Some(&state.plans)));
-                for (&number, cache) in &mut self.series {
+                work.extend(serving.take_gate_work(view, Some(&state.plans)));
+                for (&number, cache) in caches {
                     let Some(series) = state.series.get(number) else { continue };
                     let view = View::of(series.plans.gates.automaton());
                     let taken = cache.take_gate_work(view, Some(&series.plans));
@@ -261,6 +261,7 @@ impl Worker {
                 }
             }
         }
+        let work = self.work.take();
         self.stats.work += work.iter().map(|&(_, steps)| steps).sum::<u64>();
         work
     }
