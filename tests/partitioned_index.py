@@ -25,8 +25,9 @@ from pathcast.engine.rows import Row, one_or_many, report_on, usable_namespaces,
 from pathcast.errors import DuplicateQueryError, PathcastError
 from pathcast.limits import Limits
 from pathcast.model import BatchStats, RegisterReport
-from pathcast.partition.placement import Placement, Touched
+from pathcast.partition.placement import Touched
 from pathcast.registry import Registry
+from pathcast_lab.bench.placement.placing import Placement
 
 
 @dataclass(frozen=True)

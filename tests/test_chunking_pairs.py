@@ -28,12 +28,13 @@ from pathcast.chunking import (
 )
 from pathcast.errors import ConfigError, PathcastError, QuerySyntaxError
 from pathcast.limits import Limits
-from pathcast.partition import PepPlacement, Placement
+from pathcast.partition import PepPlacement
 from pathcast_lab.bench.chunking.inputs import element_sizes
 from pathcast_lab.bench.chunking.optimal import Sizes
 from pathcast_lab.bench.chunking.pairs import PlacedChunking, pair_tasks
 from pathcast_lab.bench.placement.cost import CostPlacement
 from pathcast_lab.bench.placement.hashed import HashPlacement
+from pathcast_lab.bench.placement.placing import Placement
 from pathcast_lab.bench.placement.prefix import PrefixPlacement
 from pathcast_papers.chunking.plain import cut_plainly
 
@@ -198,12 +199,7 @@ def test_spark_evaluates_pairs(spark: SparkSession) -> None:
     items = "".join(f"<i v='{n}'/>" for n in range(0, 30, 7))
     message = f"<m><left>{items}</left><right>{items}</right></m>".encode()
     tasks = list(pair_tasks(plan, message, cut_plainly(plan.scheme, message)))
-    from pathcast.spark.chunks import evaluate_tasks
-    from pathcast.spark.workers import InProcess, SparkWorkers
-
-    found = [
-        made_by("reference", evaluate_tasks, workers, tasks)
-        for workers in (InProcess(), SparkWorkers(spark.sparkContext))
-    ]
-    assert found[0] == found[1]
-    assert len(placed.ids_of(found[0].query_ids)) == 10
+    here = merged(map(ChunkEvaluator().evaluate, tasks))
+    executors = spark.sparkContext.parallelize(tasks, len(tasks))
+    assert merged(executors.map(ChunkEvaluator().evaluate).collect()) == here
+    assert len(placed.ids_of(here.query_ids)) == 10

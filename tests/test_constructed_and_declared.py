@@ -6,6 +6,7 @@ something else than the one with tags, or than what the functions say.
 
 from __future__ import annotations
 
+import bisect
 import random
 
 import pytest
@@ -166,6 +167,40 @@ def test_a_name_that_is_none_is_a_verdict(text: str, code: str) -> None:
     saxons = by_saxon(text, message, {})
     # What is no string at all is an error of types there.
     assert saxons in (code, Skipped("one-item"))
+
+
+@pytest.mark.parametrize("name", ["a b", "", "1", "a:", "a::b", " ", "a&#32;b", "x" * 100 + "!"])
+def test_a_string_that_is_no_name_is_refused_at_registration(name: str) -> None:
+    for text, place in (
+        (f"for $a in /a return element {{'{name}'}} {{$a}}", 29),
+        (f"<r>{{element r {{attribute {{ '{name}'}} {{//a}}}}}}</r>", 27),
+    ):
+        said = []
+        for read in (parse, parse_by_papers):
+            with pytest.raises(QuerySyntaxError) as refused:
+                read(text)
+            said.append((refused.value.code, refused.value.params["offset"], str(refused.value)))
+        assert said[0] == said[1]
+        assert said[0][:2] == ("XQDY0074", place)
+    assert parse("element {' a\n'} {//b}") == parse("<a>{//b}</a>")
+
+
+def test_what_a_computed_name_stands_around_is_evaluated_once() -> None:
+    content = "{for $b in //b return count(//b[. = $b])}"
+    message = b"<m>" + b"".join(b"<b>%d</b>" % number for number in range(60)) + b"</m>"
+
+    def least(text: str) -> int:
+        """The steps that a subscription takes."""
+
+        def is_enough(steps: int) -> bool:
+            registry = Registry(limits=Limits(evaluation_steps_max=steps))
+            assert not registry.add([Subscription("s", "u", text)]).rejected
+            return not registry.deliver([message]).verdicts.to_pylist()
+
+        return bisect.bisect_left(range(1, 1 << 16), True, key=is_enough)
+
+    constant = least(f"<m>{content}</m>")
+    assert constant < least(f"element {{name(/*)}} {content}") < constant * 1.05
 
 
 def test_a_name_in_the_frame_does_not_decide_on_delivery() -> None:

@@ -121,6 +121,39 @@ def told(query: str, deliver: str = "fragment") -> list[str]:
             "where max($b/price) gt 100",
             "`max($b/price)` is '20' or '90'",
         ),
+        # A text that a function asks; what of a path XPath does not say is told by its predicates.
+        (
+            "for $b in //book where contains(lower-case($b/title), 'x') return <r/>",
+            "where contains(lower-case($b/title), 'x')",
+            "`lower-case($b/title)` is 'sand' or 'reed'",
+        ),
+        (
+            "//book[price > 30][ends-with(upper-case(title), 'Z')]/title",
+            'ends-with(upper-case(title), "Z")',
+            "`upper-case(title)` is 'REED'",
+        ),
+        (
+            "for $t in //book[title and matches(title, '^s', 'i')]/title[. = 'Reed'] return $t",
+            "for $t in //book[title and matches(title, '^s', 'i')]/title[. = 'Reed']",
+            "nothing is left after `for $t in //book[title and matches(title, '^s', 'i')]"
+            "/title[. = 'Reed']`",
+        ),
+        (
+            "//bok[lower-case(title) = 'sand']",
+            "//bok",
+            "did you mean book?",
+        ),
+        (
+            "//book[xs:date(sent) > xs:date('2025-06-01')]",
+            'xs:date(sent) > xs:date("2025-06-01")',
+            "`xs:date(sent)` is '2025-01-01'",
+        ),
+        # A position is none of the conditions.
+        (
+            "//book[lower-case(title) = 'reed'][2]",
+            '//book[lower-case(title) = "reed"][2]',
+            'nothing is left after `//book[lower-case(title) = "reed"][2]`',
+        ),
         # What is returned.
         (
             "for $b in //book return $b/titel",

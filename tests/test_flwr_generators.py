@@ -15,7 +15,7 @@ from customised_cases import GENEROUS, pairs
 from generators import VOCABULARIES, FlwrWidth, MessageTemper, random_flwr, random_flwr_message
 from pathcast.message.canonical import FragmentError, canonical, expanded
 from pathcast.query import compile_subscription
-from pathcast.query.xquery import paper_form
+from pathcast.query.xquery import binding_of
 from pathcast_papers.message import parse_message
 
 vocabularies = pytest.mark.parametrize("vocabulary", sorted(VOCABULARIES))
@@ -31,7 +31,7 @@ def test_every_subscription_is_legal(width: FlwrWidth, vocabulary: str) -> None:
         assert compiled.kind == "xquery", flwr.text
         if width is FlwrWidth.PAPER:
             assert compiled.program is not None
-            assert paper_form(compiled.program) is not None, flwr.text
+            assert binding_of(compiled.program) is not None, flwr.text
 
 
 @vocabularies

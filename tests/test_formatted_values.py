@@ -88,6 +88,12 @@ COMPARED = (
     ),
     *("deep-equal(//v[1]/@k, //v[2]/@k, {})", "deep-equal(('a', 'É'), ('A', 'é'), {})"),
     "deep-equal(//v[3], //v[4], {})",
+    *("substring-before('xİAbß', 'aBß', {})", "substring-after('xİAbßÉ', 'İa', {})"),
+    *("substring-before((), 'a', {})", "substring-after('aB', '', {})"),
+    "for $k in ('b', 'B', 'a', '_', 'É', 'A', 'é') order by $k collation {} return $k",
+    "for $k in ('b', 'B', 'a') order by $k descending collation {}, $k return $k",
+    "for $k in (2, 10, 1) order by $k collation {} return $k",
+    "for $v in //v order by $v/@k empty greatest collation {} return string($v/@k)",
 )
 OTHERS = (
     *("codepoint-equal('a', 'A')", "codepoint-equal((), 'a')", "codepoint-equal('', '')"),

@@ -15,10 +15,9 @@ pytest.importorskip("grpc", reason="grpcio is not installed: pip install 'pathca
 
 from pathcast.dht.filtering import FilteringSettings
 from pathcast.dht.peer import Settings
-from pathcast.errors import PublicationError
+from pathcast.errors import PathcastError, PublicationError
 from pathcast.overlay.content import DeliveryProfile
 from pathcast.overlay.messages import SourceEntry
-from pathcast.protocol import Send
 from pathcast.transport.broker import broker_kind
 from pathcast.transport.broker_requests import (
     CODEC,
@@ -152,10 +151,9 @@ def test_peers_refuse_bad_ids_and_register_the_rest() -> None:
     def asked(message: object) -> PeerAccepted:
         came = PEER_CODEC.message(PEER_CODEC.packet(message), "ann")
         assert kind.request is not None
-        effects = kind.request(node, "ann", [came], 1.0)
-        (answer,) = [
-            each.message for each in effects if isinstance(each, Send) and each.to == "ann"
-        ]
+        ([answers], _) = kind.request(node, [("ann", [came])], 1.0)
+        assert not isinstance(answers, PathcastError)
+        (answer,) = answers
         assert isinstance(answer, PeerAccepted)
         return answer
 

@@ -114,14 +114,14 @@ def test_explain_counts_those_who_share() -> None:
     told = target.explain("s1")
     assert told["plan"] == [
         "binding path //b",
-        "  predicate @k = '1'",
+        '  predicate $x/@k = "1"',
         "selection of BoundNodes",
-        "  GroupBy c",
+        "  GroupBy $x/c",
         "message factory: write the results",
     ]
     assert told["shared"] == {
         "binding path //b": 3,
-        "predicate @k = '1'": 2,
+        'predicate $x/@k = "1"': 2,
         "selection of BoundNodes": 2,
         "return clause": 3,
     }

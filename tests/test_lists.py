@@ -15,12 +15,15 @@ import pytest
 from lxml import etree
 
 from customised_cases import GENEROUS, by_broker, by_reference
-from oracles.paths import is_found
+from oracles.paths import is_found, lets_pass, of_papers
 from pathcast.boundary import native
+from pathcast.errors import QuerySyntaxError
 from pathcast.model import Query, Subscription
 from pathcast.overlay.disjuncts import disjuncts_of
 from pathcast.query import compile_query, compile_subscription, normalise, population_of
 from pathcast.registry import Registry
+from pathcast_papers.language.canonical import canonical_text
+from pathcast_papers.language.xquery import parse as parse_by_papers
 from pathcast_papers.message import parse_message
 
 pytest.importorskip("pathcast_kernel", reason="the native kernel is not installed")
@@ -268,6 +271,10 @@ def test_ten_thousand_values_are_one_condition() -> None:
     assert not registry.add([Subscription("list", "desk", text)]).rejected
     messages = [b"<r><a c='CODE009999'/></r>", b"<r><a c='CODE01000'/><b c='CODE000001'/></r>"]
     assert [sorted(each) for each in by_broker(registry, messages)] == [["list"], []]
+    assert [by_reference(text, each, {}) is not None for each in messages] == [True, False]
+    (gate,) = compiled.alternatives
+    assert canonical_text(of_papers(native.NormalPath(gate))) == gate
+    assert [lets_pass(compiled, each) for each in messages] == [True, False]
 
 
 @pytest.mark.parametrize(
@@ -282,6 +289,9 @@ def test_lists_have_bounds(values: str, code: str) -> None:
     text = f"for $a in //a where $a/@c = ({values}) return $a"
     report = Registry().add([Subscription("list", "desk", text)])
     assert report.rejected["list"].code == code
+    with pytest.raises(QuerySyntaxError) as refused:
+        parse_by_papers(text)
+    assert (refused.value.code, refused.value.params) == (code, report.rejected["list"].params)
 
 
 def test_a_population_tells_each_value_once() -> None:

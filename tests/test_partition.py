@@ -30,7 +30,6 @@ from pathcast.limits import Limits
 from pathcast.partition import (
     ExclusivenessPattern,
     PepPlacement,
-    Placement,
     Touched,
     candidate_patterns,
     exclusiveness_patterns,
@@ -52,6 +51,7 @@ from pathcast.workload import (
 )
 from pathcast_lab.bench.placement.cost import CostPlacement, measured_costs
 from pathcast_lab.bench.placement.hashed import HashPlacement
+from pathcast_lab.bench.placement.placing import Placement
 from pathcast_lab.bench.placement.prefix import PrefixPlacement
 
 MakePlacement = Callable[[Population, EngineName], Placement]

@@ -12,8 +12,8 @@ import pyarrow as pa
 import pytest
 
 from flwr_cases import flwr_groups
-from gate_judge import lets_pass
 from generators import VOCABULARIES, FlwrWidth, random_flwr, random_flwr_message
+from oracles.paths import lets_pass
 from pathcast.errors import (
     ConstructionError,
     EvaluationBudgetError,
@@ -21,8 +21,9 @@ from pathcast.errors import (
     ResultLimitError,
     UnknownQueryError,
 )
+from pathcast.kernel.registry import DeliveryAnswer
 from pathcast.limits import Limits
-from pathcast.model import BatchStats, DeliverMode, DeliveryAnswer, Subscription
+from pathcast.model import BatchStats, DeliverMode, Subscription
 from pathcast.query import compile_subscription
 from pathcast_papers.message_broker.dissemination import ReferenceDissemination
 

@@ -6,7 +6,6 @@ acknowledged and lost, or a stranger changes what is not his.
 
 from __future__ import annotations
 
-from contextlib import suppress
 from functools import cache
 from unittest.mock import Mock
 
@@ -358,10 +357,10 @@ def test_samples_are_kept_of_registered_sources_alone() -> None:
     node = hosted.make({}, 1)
     node.start(0.0)
     assert hosted.request is not None
-    hosted.request(node, "", [served], 0.0)
-    for name in ("shop", "s-1", "s-2"):
-        with suppress(PublicationError):
-            hosted.request(node, "here", [PublishRequest(name, f"m-{name}", b"<a/>")], 0.0)
+    names = ("shop", "s-1", "s-2")
+    calls = [("here", [PublishRequest(name, f"m-{name}", b"<a/>")]) for name in names]
+    outcomes, _ = hosted.request(node, [("", [served]), *calls], 0.0)
+    assert [type(each) for each in outcomes] == [list, list, PublicationError, PublicationError]
     assert samples.taken(at_least=1) == [SampleRecord("shop", ("<a/>",))]
 
 

@@ -20,12 +20,11 @@ cli message: canonical
 cli query: names near_names query_warnings xquery
 cli registry: delimited subscription_engines subscription_files
 cli registry: subscription_rows
-cli spark: dead_letters files generations json_lines last_valid listing lookup
-cli spark: outputs progress reasons session settings sources storage
-cli spark: subscription_places
+cli spark: dead_letters files generations json_lines last_valid listing outputs
+cli spark: progress reasons session settings sources storage subscription_places
 engine query: atoms canonical names near_names normal notation
 engine query: query_warnings static syntax values
-kernel query: canonical refusals syntax xquery xquery.paper
+kernel query: refusals syntax xquery
 lint engine: rows
 lint query: atoms canonical condition_issues implication language_issues
 lint query: names near_names normal notation static syntax values

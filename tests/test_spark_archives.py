@@ -22,10 +22,9 @@ from pathcast.errors import PathcastError
 from pathcast.spark import archives
 from pathcast.spark.archives import ArchiveReader
 from pathcast.spark.files import FoundFile, Unit
-from pathcast.spark.lookup import message_of
+from pathcast.spark.reasons import message_of
 from pathcast.spark.sources import units_of
 from pathcast.spark.storage import Storage
-from pathcast.spark.workers import InProcess
 from test_spark_pipeline import Recorder, go, put_subscriptions, rows_of, settings
 
 Members = dict[str, bytes]
@@ -68,7 +67,7 @@ def read(
     (root / name).write_bytes(content)
     reader = ArchiveReader(Storage(root), limit)
     unread: dict[str, PathcastError] = {}
-    units = units_of(reader, [FoundFile(name, len(content), 1)], InProcess(), unread)
+    units = units_of(reader, [FoundFile(name, len(content), 1)], unread)
     rows = [row for batch, _ in reader.read(units, unread) for row in batch.to_pylist()]
     found = {row["message_id"]: row for row in rows}
     assert len(found) == len(rows)

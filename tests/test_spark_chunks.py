@@ -6,9 +6,8 @@ If these fail, where a chunk is evaluated decides who gets a delivery.
 from __future__ import annotations
 
 import pickle
-from collections.abc import Callable, Iterable, Iterator, Sequence
 from random import Random
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING
 
 import pytest
 
@@ -19,50 +18,32 @@ pytest.importorskip("lxml", reason="lxml is not installed: pip install 'pathcast
 from generators.chunking_cases import Case
 from oracles.engines import ENGINES, missing_reason
 from pathcast import Query, Registry
-from pathcast.chunking import ChunkAnswer, Chunking, Cut, FilteringScheme, tasks_of
+from pathcast.chunking import (
+    ChunkAnswer,
+    ChunkEvaluator,
+    Chunking,
+    Cut,
+    FilteringScheme,
+    merged,
+    tasks_of,
+)
 from pathcast.errors import PathcastError
 from pathcast.limits import Limits
-from pathcast.spark.chunks import evaluate_tasks
-from pathcast.spark.workers import InProcess, SparkWorkers, Workers
 from pathcast_papers.chunking.plain import cut_plainly
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-UnitT = TypeVar("UnitT")
-ReportT = TypeVar("ReportT")
 
-
-def evaluate_chunks(
-    workers: Workers,
-    scheme: FilteringScheme,
-    message: bytes,
-    cut: Cut,
-    *,
-    limits: Limits | None = None,
+def evaluated(
+    scheme: FilteringScheme, message: bytes, cut: Cut, *, limits: Limits | None = None
 ) -> ChunkAnswer:
-    return evaluate_tasks(workers, tasks_of(scheme, message, cut), limits=limits)
-
-
-class Pickling:
-    """Workers that get tasks as executors do: pickled; in another order."""
-
-    count = 3
-
-    def check(self) -> None:
-        """Nobody is gone."""
-
-    def run(
-        self,
-        task: Callable[[Iterable[UnitT]], Iterator[ReportT]],
-        shares: Sequence[Sequence[UnitT]],
-    ) -> list[ReportT]:
-        sent = [pickle.dumps((task, share)) for share in reversed(shares)]
-        reports: list[ReportT] = []
-        for each in sent:
-            there, share = pickle.loads(each)
-            reports += pickle.loads(pickle.dumps(list(there(share))))
-        return reports
+    """The answer of workers that get tasks as executors do: pickled; in another order."""
+    evaluate, answers = pickle.dumps(ChunkEvaluator(limits=limits).evaluate), []
+    for task in reversed(list(tasks_of(scheme, message, cut))):
+        there = pickle.loads(evaluate)(pickle.loads(pickle.dumps(task)))
+        answers.append(pickle.loads(pickle.dumps(there)))
+    return merged(answers)
 
 
 @pytest.mark.parametrize("engine", ENGINES)
@@ -85,10 +66,8 @@ def test_workers_give_the_answer_of_one_process(engine: EngineName) -> None:
         scheme = chunking.scheme()
         cut = cut_plainly(scheme, message)
         expected = tuple(index.match([message])[0].query_ids)
-        for workers in (InProcess(), Pickling()):
-            answer = made_by(engine, evaluate_chunks, workers, scheme, message, cut)
-            assert answer.query_ids == expected
-            assert not answer.undecided
+        answer = made_by(engine, evaluated, scheme, message, cut)
+        assert (answer.query_ids, answer.undecided) == (expected, {})
         matches += len(expected)
     assert matches > 10
 
@@ -102,14 +81,9 @@ def test_executors_of_a_session_give_it_too(spark: SparkSession) -> None:
         chunking.register(number, queries[int(number)], case.namespaces)
     message, scheme = case.message(), chunking.scheme()
     expected = tuple(index.match([message])[0].query_ids)
-    answer = made_by(
-        "reference",
-        evaluate_chunks,
-        SparkWorkers(spark.sparkContext),
-        scheme,
-        message,
-        cut_plainly(scheme, message),
-    )
+    tasks = list(tasks_of(scheme, message, cut_plainly(scheme, message)))
+    executors = spark.sparkContext.parallelize(tasks, len(tasks))
+    answer = merged(executors.map(ChunkEvaluator().evaluate).collect())
     assert expected
     assert (answer.query_ids, answer.undecided) == (expected, {})
 
@@ -122,8 +96,7 @@ def test_what_a_worker_cannot_hold_is_said_of_the_queries_that_need_it() -> None
     scheme = chunking.scheme()
     answer = made_by(
         "reference",
-        evaluate_chunks,
-        InProcess(),
+        evaluated,
         scheme,
         message,
         cut_plainly(scheme, message),
@@ -143,8 +116,7 @@ def test_queries_that_cannot_be_decided_have_a_verdict() -> None:
     scheme = chunking.scheme()
     answer = made_by(
         "reference",
-        evaluate_chunks,
-        InProcess(),
+        evaluated,
         scheme,
         message,
         cut_plainly(scheme, message),
@@ -160,7 +132,5 @@ def test_nothing_to_evaluate_is_an_answer() -> None:
     chunking = Chunking(1)
     chunking.register("q", "/a/b")
     scheme = chunking.scheme()
-    answer = made_by(
-        "reference", evaluate_chunks, Pickling(), scheme, b"<x/>", cut_plainly(scheme, b"<x/>")
-    )
+    answer = made_by("reference", evaluated, scheme, b"<x/>", cut_plainly(scheme, b"<x/>"))
     assert (answer.query_ids, answer.undecided) == ((), {})

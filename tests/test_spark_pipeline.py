@@ -768,8 +768,8 @@ def test_a_folder_that_cannot_be_listed_waits_and_costs_no_other(
     original = os.scandir
 
     def refusing(path: Any) -> Any:
-        if str(path).endswith("closed/"):
-            raise PermissionError(13, "Permission denied")
+        if str(path).endswith("closed"):
+            raise PermissionError(13, "Permission denied", str(path))
         return original(path)
 
     monkeypatch.setattr(os, "scandir", refusing)
@@ -818,7 +818,7 @@ def test_what_cannot_work_is_refused_before_spark_starts(
     def start(*_: object) -> None:
         pytest.fail("Spark was started")
 
-    monkeypatch.setattr("pathcast.spark.starting.spark_workers", start)
+    monkeypatch.setattr("pathcast.spark.session.spark_workers", start)
     with pytest.raises(ConfigError, match=reason):
         run(settings(root, override), progress=Recorder())
 

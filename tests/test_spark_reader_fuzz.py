@@ -40,7 +40,6 @@ from pathcast.spark.parquet import ParquetReader, columns_of
 from pathcast.spark.records import RecordReader
 from pathcast.spark.sources import passed_columns, units_of
 from pathcast.spark.storage import Storage
-from pathcast.spark.workers import InProcess
 from test_spark_bad_files import deliver, outcome, parquet_of, zip_of
 
 MIB: Final = 1 << 20
@@ -125,7 +124,7 @@ def reader_of(root: Path, name: str) -> FileReader:
     if name == "a.xml":
         return DirectoryReader(storage, BYTES_MAX)
     if name == "a.parquet":
-        return ParquetReader(storage, "message", "message_id", EXTRA, 64 * MIB)
+        return ParquetReader(storage, "message", "message_id", 64 * MIB, extra=EXTRA)
     if name.startswith("r."):
         limits = Limits(message_bytes_max=BYTES_MAX)
         return RecordReader(storage, Splitter(record_path("/u:r/u:m", {"u": "u"}), limits), 300)
@@ -168,9 +167,7 @@ def read_all(reader: FileReader, name: str, size: int) -> tuple[int, dict[str, P
     unread: dict[str, PathcastError] = {}
     rows = 0
     names = [*schemas.SOURCE.names, *reader.extra.names]
-    for batch, file in reader.read(
-        units_of(reader, [FoundFile(name, size, 1)], InProcess(), unread), unread
-    ):
+    for batch, file in reader.read(units_of(reader, [FoundFile(name, size, 1)], unread), unread):
         assert batch.schema.names[: len(names)] == names or name.startswith("r.")
         batch.validate(full=True)
         assert file in (None, name)

@@ -15,9 +15,9 @@ pytest.importorskip("pyspark", reason="PySpark is not installed: pip install 'pa
 pytest.importorskip("pathcast_kernel", reason="files of records are cut by the kernel")
 
 from pathcast.errors import ConfigError
-from pathcast.spark.lookup import message_of
 from pathcast.spark.outputs import read_output
 from pathcast.spark.pipeline import run
+from pathcast.spark.reasons import message_of
 from pathcast.spark.settings import load_settings
 from record_files import messages_of, rows_of
 from test_spark_pipeline import Recorder, found, go, put_subscriptions, settings

@@ -25,8 +25,8 @@ from py4j.protocol import Py4JNetworkError
 from pathcast.cli.exits import ExitCode
 from pathcast.errors import JavaMissingError
 from pathcast.spark.java import find_java
-from pathcast.spark.lost_connections import hidden_lost_connections
 from pathcast.spark.outputs import read_output
+from pathcast.spark.session import hidden_lost_connections
 from patience import PATIENCE_SECONDS, SPARK_SECONDS
 from test_spark_kill import descendants, prepare, start, wait_for_steps
 from test_spark_session import SOURCES, pathcast_run

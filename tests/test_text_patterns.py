@@ -6,6 +6,7 @@ takes a broker's time or memory.
 
 from __future__ import annotations
 
+import bisect
 import random
 import re
 from collections.abc import Sequence
@@ -16,6 +17,7 @@ import pytest
 from customised_cases import GENEROUS, by_broker, by_reference
 from oracles import SaxonOracle, saxon_missing_reason
 from pathcast.errors import QuerySyntaxError
+from pathcast.limits import Limits
 from pathcast.message.canonical import canonical
 from pathcast.model import Subscription
 from pathcast.query import compile_subscription
@@ -134,6 +136,9 @@ def test_random_patterns_do_what_saxon_says(seed: int) -> None:
         *(f"contains('xABCx', $t, {CASE_BLIND})", f"ends-with($t, $t, {CASE_BLIND})"),
         *("compare($t, 'abc')", f"compare($t, 'Abc', {CASE_BLIND})"),
         f"compare('\u00e9', $t, {CASE_BLIND})",
+        *(f"substring-{side}($t, '{mark}', {CASE_BLIND})"
+          for side in ("before", "after") for mark in ("B", "\u00df", "\u0130S", "T", "")),
+        *(f"substring-{side}('x\u0130ABC', $t, {CASE_BLIND})" for side in ("before", "after")),
         *("compare($t, '\U00010000')", "compare('\ufffd', '\U00010000')", "compare((), $t)"),
         *("lower-case($t)", "upper-case($t)", "string-join(($t, 'x', $t))", "string-join((), 'x')"),
         *("tokenize($t)", "tokenize((), 'a')", "replace((), 'a', 'b')", "matches((), 'a')"),
@@ -224,6 +229,64 @@ def test_patterns_take_time_in_proportion_to_the_text(written: str) -> None:
     assert not list(registry.deliver(f"<a>{content}</a>"))
     # Papers go back, and would not come to an end.
     assert read_pattern("(a|aa)+$", "").is_match("aaa")
+
+
+NEAR = ("(a|aa)+$", "(a*)*b", "(.*a){30}y", "(a+a+)+y", "([a-z]+)*1", "(a?){60}a{60}y")
+"""Patterns that nearly match a text of one letter, in many ways."""
+
+
+def asks(pattern: str, text: str = "$v") -> str:
+    return f"for $v in //v where matches({text}, '{pattern}') return string-length($v)"
+
+
+@pytest.mark.parametrize("written", NEAR)
+def test_near_matches_take_steps_in_proportion_to_the_text(written: str) -> None:
+    def least(letters: int) -> int:
+        """The steps that a program takes which looks for the pattern itself."""
+        message = f"<m><v>{'a' * letters}!</v></m>"
+
+        def is_enough(steps: int) -> bool:
+            registry = Registry(limits=Limits(evaluation_steps_max=steps))
+            assert not registry.add(
+                [Subscription("s", "u", asks(written, "concat($v, '!')"))]
+            ).rejected
+            return not registry.deliver([message]).verdicts.to_pylist()
+
+        return bisect.bisect_left(range(1, 1 << 17), True, key=is_enough)
+
+    once = least(20_000)
+    assert 20_000 // 64 < once < 20_000
+    assert 1.9 < least(40_000) / once < 2.1
+
+
+def test_near_matches_leave_other_subscriptions_alone() -> None:
+    value = "a" * 200_000
+    message = f"<m><v>{value}!</v><w>error 27 n</w></m>"
+    others = {
+        "indexed": "//w[matches(., 'error [0-9]+')]",
+        "word": "//*[self::w][contains(., '27')]",
+        "program": "for $w in //w where matches(concat($w, ''), 'r 27 ?n') return $w/..",
+        "none": "//w[matches(., 'error [a-z]+')]",
+    }
+    wanted = {"indexed", "word", "program"}
+    # In the index, each with an end of its own; and in programs.
+    near = {
+        f"near {at} {end}": asks(f"{each}{end}") for at, each in enumerate(NEAR) for end in "zZ"
+    }
+    near |= {f"own {at}": asks(each, "concat($v, '!')") for at, each in enumerate(NEAR)}
+    for limits, spent in ((Limits(), set()), (Limits(evaluation_steps_max=2_000), {*near})):
+        registry = Registry(limits=limits)
+        rows = [Subscription(name, "u", text) for name, text in (others | near).items()]
+        assert not registry.add(rows).rejected
+        for _ in range(3):
+            batch = registry.deliver([message])
+            found = batch.table.column("subscription_id").to_pylist()
+            assert sorted(found) == sorted(wanted)
+            verdicts = batch.verdicts.to_pylist()
+            assert {each["code"] for each in verdicts} <= {"limit.evaluation_steps"}
+            over = {each["subscription_id"] for each in verdicts}
+            assert over <= spent
+            assert (over >= {name for name in near if name.startswith("own")}) == bool(spent)
 
 
 def test_a_pattern_is_a_condition_of_the_gate() -> None:

@@ -153,6 +153,12 @@ def test_commands_read_lists_of_the_folder_that_they_are_given(folder: Path) -> 
     assert '"matches": ["plain"]' in run_command(*arguments).stdout
     checked = run_command("check", str(table), "--values", str(folder))
     assert "subscriptions: 3, rejected: 1" in checked.stderr
+    query = "//a[@code = values-of('codes.txt')]"
+    for command in (["transform", query, str(message)], ["explain", query, str(message)]):
+        assert "values-of" in run_command(*command).stderr
+        assert "code='A1'" in run_command(*command, "--values", str(folder)).stdout.replace(
+            '"', "'"
+        )
 
 
 def test_a_pipeline_takes_up_a_list_that_has_changed(folder: Path) -> None:

@@ -15,8 +15,8 @@ from pathcast.errors import QuerySyntaxError, UnsupportedQueryError
 from pathcast.query import compile_subscription
 from pathcast.query.refused_functions import in_xquery
 from pathcast.query.xquery import (
+    binding_of,
     is_xquery,
-    paper_form,
     parse,
 )
 from pathcast_papers.language import xquery as reference
@@ -117,7 +117,7 @@ def test_limits_are_those_of_the_parser() -> None:
 
 def test_the_first_example_is_of_the_class_that_shares_plans() -> None:
     text = DOCUMENT.read_text(encoding="utf-8").split("```xquery\n")[1].split("```")[0]
-    assert paper_form(parse(text)) is not None
+    assert binding_of(parse(text)) is not None
 
 
 def test_tables_are_found() -> None:

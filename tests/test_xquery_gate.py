@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from expression_cases import ALTERNATIVES_MAX
-from gate_judge import lets_pass
+from oracles.paths import lets_pass
 from pathcast.errors import PathcastError, UnsupportedQueryError
 from pathcast.query import CompiledSubscription, compile_subscription, conjunction_of
 from pathcast.query.xquery import is_xquery

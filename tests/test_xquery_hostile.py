@@ -13,7 +13,7 @@ import pytest
 from expression_cases import ALTERNATIVES_MAX
 from pathcast.errors import QuerySyntaxError
 from pathcast.query import compile_subscription
-from pathcast.query.xquery import paper_form, parse, text_of
+from pathcast.query.xquery import binding_of, parse, text_of
 from pathcast_papers.language.xquery.scanner import DEPTH_MAX, NODES_MAX, TEXT_BYTES_MAX
 from xquery_cases import NAMESPACES
 from xquery_damage import TEXTS, damaged
@@ -128,7 +128,7 @@ def test_damaged_texts() -> None:
         except QuerySyntaxError:
             continue
         # What is still a program can be written, too.
-        paper_form(program)
+        binding_of(program)
         written = text_of(program)
         if len(written.encode()) <= TEXT_BYTES_MAX:
             assert text_of(parse(written)) == written

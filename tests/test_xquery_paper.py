@@ -10,10 +10,8 @@ import random
 import pytest
 
 from generators import VOCABULARIES, FlwrWidth, random_flwr
-from pathcast.query.normal import Operator
-from pathcast.query.syntax import ConstructedName, ElementConstructor, NameTest
-from pathcast.query.xquery import PaperStep, Target, paper_form, parse
-from pathcast.query.xquery.paper import PaperCondition, PaperQuery, PaperReturn
+from pathcast.query.syntax import NameTest
+from pathcast.query.xquery import BindingStep, binding_of, parse
 
 NAMESPACES = {"p": "urn:p"}
 
@@ -86,79 +84,45 @@ OUTSIDE = (
 )
 
 
-def steps(*names: str) -> tuple[PaperStep, ...]:
-    """Steps; a name that begins with `//` is anywhere below."""
-    return tuple(
-        PaperStep(name.startswith("//"), NameTest("", name.removeprefix("//"))) for name in names
-    )
-
-
-def form(text: str) -> PaperQuery:
-    found = paper_form(parse(text, NAMESPACES))
-    assert found is not None
-    return found
-
-
 @pytest.mark.parametrize("text", INSIDE)
 def test_inside(text: str) -> None:
-    assert paper_form(parse(text, NAMESPACES)) is not None
+    assert binding_of(parse(text, NAMESPACES)) is not None
 
 
 @pytest.mark.parametrize("text", OUTSIDE)
 def test_outside(text: str) -> None:
-    assert paper_form(parse(text, NAMESPACES)) is None
+    assert binding_of(parse(text, NAMESPACES)) is None
 
 
-def test_query_1() -> None:
-    found = form(QUERY_1)
-    assert found.binding == steps("//section")
-    assert found.predicates == (
-        PaperCondition(
-            steps("//figure", "title"), Target.ELEMENT, None, Operator.EQ, "XML processing"
-        ),
-    )
-    assert found.returns == (
-        PaperReturn(steps("title"), Target.ELEMENT, None),
-        PaperReturn(steps("//figure"), Target.ELEMENT, None),
-    )
-    assert isinstance(found.template, ElementConstructor)
-    assert found.template.name == ConstructedName("", "", "section")
-    assert found.outer is not None
-    assert found.outer.name == ConstructedName("", "", "sections")
-    assert found.variable == "s"
-
-
-def test_conditions_have_the_path_on_the_left() -> None:
-    conditions = form(
-        "for $a in //a where $a/@id <= 2 and 5 > $a/b and 'x' = $a//c/text() and -1 != $a return $a"
-    ).predicates
-    assert conditions == (
-        PaperCondition((), Target.ATTRIBUTE, NameTest("", "id"), Operator.LE, 2.0),
-        PaperCondition(steps("b"), Target.ELEMENT, None, Operator.LT, 5.0),
-        PaperCondition(steps("//c"), Target.TEXT, None, Operator.EQ, "x"),
-        PaperCondition((), Target.ELEMENT, None, Operator.NE, -1.0),
+def test_the_binding_path_is_that_of_the_for_clause() -> None:
+    assert binding_of(parse(QUERY_1)) == (BindingStep(True, NameTest("", "section")),)
+    found = binding_of(parse("for $a in /p:a//*/descendant::b return $a", NAMESPACES))
+    assert found == (
+        BindingStep(False, NameTest("urn:p", "a")),
+        BindingStep(True, NameTest(None, None)),
+        BindingStep(True, NameTest("", "b")),
     )
 
 
-def test_predicates_stay_with_their_steps() -> None:
-    binding = form("for $a in /a[@x = 1][b]/*[. = 'y' and c/d] return $a").binding
-    assert [len(step.conditions) for step in binding] == [2, 2]
-    assert binding[0].conditions[1] == PaperCondition(steps("b"), Target.ELEMENT, None, None, None)
-    assert binding[1].name == NameTest(None, None)
-    assert binding[1].conditions[0] == PaperCondition((), Target.ELEMENT, None, Operator.EQ, "y")
-
-
-def test_returns_are_numbered_as_they_stand_attributes_first() -> None:
-    found = form(
-        "for $a in //a return <r><s t='{$a/@one}'>{$a/two}</s>{$a//three/text(), $a, $a/@five}</r>"
-    )
-    assert found.returns == (
-        PaperReturn((), Target.ATTRIBUTE, NameTest("", "one")),
-        PaperReturn(steps("two"), Target.ELEMENT, None),
-        PaperReturn(steps("//three"), Target.TEXT, None),
-        PaperReturn((), Target.ELEMENT, None),
-        PaperReturn((), Target.ATTRIBUTE, NameTest("", "five")),
-    )
+@pytest.mark.parametrize(
+    ("predicates", "asks_attributes"),
+    [
+        ("", True),
+        ("[@x]", True),
+        ("[@x = 1][2 > @y and @z = ('a', 'b')]", True),
+        ("[@x = 1][b]", False),
+        ("[@x and . = 'y']", False),
+        ("[c/@x]", False),
+        ("[text() = 'x']", False),
+    ],
+)
+def test_what_is_asked_of_a_step_are_attributes_or_more(
+    predicates: str, asks_attributes: bool
+) -> None:
+    """If one were missed, an element that a profile looks at could be cut out on the way."""
+    binding = binding_of(parse(f"for $a in /a{predicates}/b where $a/c = 1 return $a"))
+    assert binding is not None
+    assert [step.asks_attributes for step in binding] == [asks_attributes, True]
 
 
 def test_generated_queries_of_the_class_are_in_it() -> None:
@@ -166,5 +130,5 @@ def test_generated_queries_of_the_class_are_in_it() -> None:
     for number in range(150):
         vocabulary = list(VOCABULARIES.values())[number % len(VOCABULARIES)]
         generated = random_flwr(rng, vocabulary, FlwrWidth.PAPER)
-        found = paper_form(parse(generated.text, generated.namespaces))
+        found = binding_of(parse(generated.text, generated.namespaces))
         assert found is not None, generated.text

@@ -254,8 +254,9 @@ impl<'py> Writer<'_, 'py> {
 
     fn keys(&self, list: List) -> PyResult<Field<'py>> {
         self.tuple(list.range().zip(self.program.keys(list)).map(|(at, key)| {
-            let is_greatest = self.flag(!key.is_empty_least());
-            let fields = [self.id(key.key)?, self.flag(key.is_descending()), is_greatest];
+            let flags = [key.is_descending, !key.is_empty_least, key.is_case_blind];
+            let [descending, greatest, blind] = flags.map(|flag| self.flag(flag));
+            let fields = [self.id(key.key)?, descending, greatest, blind];
             self.node("OrderKey", fields, self.origins.key(at))
         }))
     }

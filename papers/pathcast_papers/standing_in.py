@@ -49,7 +49,7 @@ def _registry(limits: Limits, threads: int, cache_bytes_max: int) -> ReferenceRe
 _PLACES: Final[tuple[tuple[str, str, object], ...]] = (
     ("pathcast.engine.gates", "KernelRegistry", _registry),
     ("pathcast.engine.routing", "KernelRoutingTable", ReferenceRoutingTable),
-    ("pathcast.engine.path_finder", "KernelPathFinder", ReferencePathFinder),
+    ("pathcast.engine.path_finder", "native_finder", ReferencePathFinder),
     ("pathcast.registry.registry", "KernelRegistry", _registry),
     ("pathcast.registry.snapshot", "open_snapshot", FrozenRegistry.open),
     ("pathcast.registry.restructuring", "Restructurings", ReferenceRestructurings),

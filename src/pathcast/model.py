@@ -388,56 +388,9 @@ class OverBudget(NamedTuple):
     by_message: pa.Array
 
 
-class BatchAnswer(Protocol):
-    """An engine's answer to one batch; nothing of it is made before it is asked for."""
-
-    def __len__(self) -> int:
-        """Number of messages."""
-
-    def count(self, row: int) -> int:
-        """How many queries a message satisfies."""
-
-    def numbers(self, row: int) -> list[int]:
-        """The numbers of the queries that a message satisfies, ascending."""
-
-    @property
-    def matches(self) -> pa.Array:
-        """`list<uint32>` array of these; null for a missing message, empty for a refused one."""
-
-    @property
-    def refusals(self) -> Sequence[tuple[int, PathcastError]]:
-        """Position in the batch and error, ascending by position."""
-
-    @property
-    def over_budget(self) -> OverBudget | None:
-        """Pairs that could not be decided; their queries are not in `matches`. None: no pair."""
-
-    @property
-    def verdicts(self) -> Sequence[tuple[int, int, PathcastError]]:
-        """Position, number and error of each pair that is undecided for another reason, ascending.
-
-        The steps of the subscription cannot be done, or what it makes is no XML.
-        """
-
-    @property
-    def work(self) -> Sequence[tuple[int, int]]:
-        """Number and steps of the queries that took the most (`SubscriptionWork`), dearest first.
-
-        Few hundred at most.
-        """
-
-    @property
-    def stats(self) -> BatchStats:
-        """Counters of the batch."""
-
-    @property
-    def query_ids(self) -> IdsByNumber:
-        """Number of a query -> its id. Does not change after it was handed out."""
-
-
 @dataclass(frozen=True, slots=True)
 class StoredAnswer:
-    """A `BatchAnswer` whose parts are there: it pickles, and needs no engine to be read."""
+    """The answer to one batch with its parts: it pickles, and needs no engine to be read."""
 
     matches: pa.Array
     refusals: Sequence[tuple[int, PathcastError]]
@@ -459,89 +412,6 @@ class StoredAnswer:
         return self.matches[row].as_py() or []
 
 
-class DeliveryAnswer(Protocol):
-    """An engine's deliveries of one batch; nothing of it is made before it is asked for."""
-
-    def __len__(self) -> int:
-        """Number of deliveries."""
-
-    def places(self, message: int) -> range:
-        """Places of the deliveries of a message, by its place in the batch."""
-
-    def deliveries(self, places: range) -> Sequence[tuple[int, str, int, bytes | None]]:
-        """Deliveries by their places.
-
-        Each is the place of its message, the id of its subscription, its number among the results
-        of the subscription for the message, and the result: None for deliver="ids". Ascending by
-        message, then by number of subscription, then by result.
-
-        Args:
-            places: Consecutive.
-        """
-
-    def recipient(self, place: int) -> tuple[Recipient, DeliveredNode | None]:
-        """Whom the delivery at a place goes to, and the node of one for deliver="nodes"."""
-
-    def subscribed(self) -> tuple[pa.Array, pa.Array]:
-        """The numbers of the subscriptions that got something, ascending, as a `uint32` array.
-
-        And of each delivery the place of its subscription among them, likewise.
-        """
-
-    def recipients(self, numbers: pa.Array) -> pa.RecordBatch:
-        """Whom the results of subscriptions go to.
-
-        Columns are `subscription_id`, `subscriber` (both `string`) and `version` (16 bytes), as
-        they were when the batch was answered, whatever has changed since.
-
-        Args:
-            numbers: Of the subscriptions, a `uint32` array.
-        """
-
-    @property
-    def rows(self) -> pa.RecordBatch:
-        """One row a delivery, in their order, columns `uint32`.
-
-        They are `message` (place in the batch), `subscription` (number), `result` (from 0) and
-        `fragment` (place in `fragments`; null for deliver="ids" and deliver="nodes").
-        """
-
-    @property
-    def nodes(self) -> pa.RecordBatch:
-        """One row a delivery of a node, in their order.
-
-        They are `delivery` (place in `rows`), `kind` (a dictionary), `number`, `start` and `end`
-        (`uint32`), as `DeliveredNode` says.
-        """
-
-    @property
-    def fragments(self) -> pa.Array:
-        """`large_binary` array without nulls: the results, each distinct one once in a message.
-
-        For deliver="message" the message is one of them.
-        """
-
-    @property
-    def refusals(self) -> Sequence[tuple[int, PathcastError]]:
-        """Position in the batch and error, ascending by position."""
-
-    @property
-    def verdicts(self) -> Sequence[tuple[int, int, PathcastError]]:
-        """Position, number of the subscription and error, ascending; such a pair has no row."""
-
-    @property
-    def work(self) -> Sequence[tuple[int, int]]:
-        """Number and steps of the subscriptions that took the most, as `BatchAnswer.work`."""
-
-    @property
-    def stats(self) -> BatchStats:
-        """Counters of the batch."""
-
-    @property
-    def subscription_ids(self) -> IdsByNumber:
-        """Number of a subscription -> its id. Does not change after it was handed out."""
-
-
 class Recipient(NamedTuple):
     """Whom the results of a subscription go to.
 
@@ -556,7 +426,7 @@ class Recipient(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class StoredDeliveries:
-    """A `DeliveryAnswer` whose parts are there: it pickles, and needs no registry to be read."""
+    """The deliveries of one batch with their parts: they pickle, and need no registry to read."""
 
     rows: pa.RecordBatch
     nodes: pa.RecordBatch

@@ -24,6 +24,7 @@ from types import NoneType, UnionType
 from typing import (
     Annotated,
     Any,
+    ClassVar,
     Final,
     Literal,
     NamedTuple,
@@ -54,10 +55,15 @@ from pathcast.errors import ConfigError
 
 ENVIRONMENT_PREFIX = "PATHCAST__"
 
-FROZEN = ConfigDict(
-    extra="forbid", frozen=True, coerce_numbers_to_str=True, use_attribute_docstrings=True
-)
-"""Of the model of a section, whose fields are described by the text below each."""
+
+class SettingsSection(BaseModel):
+    """A table of a file; its fields are described by the text below each."""
+
+    model_config = ConfigDict(
+        extra="forbid", frozen=True, coerce_numbers_to_str=True, use_attribute_docstrings=True
+    )
+    ENDED: ClassVar[Mapping[str, str]] = {}
+    """Keys that were there before -> what to do instead."""
 
 
 def checked_address(address: str) -> str:

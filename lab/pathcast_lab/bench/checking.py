@@ -21,7 +21,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import accumulate
-from typing import Final
 
 import pyarrow as pa
 
@@ -138,28 +137,20 @@ def check_nfa(case: str, snapshot: Snapshot, plain: Snapshot, messages: pa.Array
     return sum(counts(measured))
 
 
-_TOO_LARGE: Final = frozenset({"query.too_long", "query.too_large"})
-"""Codes of queries that only the kernel takes: it counts the values of lists apart."""
-
-
 def check_reference(
     case: str, snapshot: Snapshot, sample: Sequence[Query], messages: pa.Array
 ) -> int:
     """Compares with the reference engine on a sample of the queries; the matches among them.
 
-    Queries that are larger than the engine's reader takes are left out.
-
     Raises:
         WrongCountError: A message's queries differ.
     """
     index = answered(instead_of_the_kernel, Registry)
-    rejected = index.add(sample).rejected
-    for error in rejected.values():
-        if error.code not in _TOO_LARGE:
-            raise error
+    for error in index.add(sample).rejected.values():
+        raise error
     answers = index.match(messages)
     expected = [sorted(answer.query_ids) for answer in answers]
-    wanted = {query.id for query in sample if query.id not in rejected}
+    wanted = {query.id for query in sample}
     ids = {number: id for number, id in enumerate(snapshot.query_ids) if id in wanted}
     batch = snapshot.match(messages)
     found = [sorted(ids[n] for n in numbers if n in ids) for numbers in lists(batch)]

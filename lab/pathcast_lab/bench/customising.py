@@ -25,9 +25,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from pathcast.cli.console import extra
-from pathcast.kernel.registry import KernelRegistry
+from pathcast.kernel.registry import DeliveryAnswer, KernelRegistry
 from pathcast.limits import Limits
-from pathcast.model import CACHE_BYTES_MAX, DeliveryAnswer, Subscription
+from pathcast.model import CACHE_BYTES_MAX, Subscription
 from pathcast_lab.bench.broker.definition import BrokerAlgorithm
 from pathcast_lab.bench.broker.reference_subject import BrokerSubject
 from pathcast_lab.bench.checking import THREADS, wrong_count

@@ -2,14 +2,24 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from typing import Final
+
 import typer
 
+from pathcast.cli.app import Command, group
 from pathcast.cli.console import guarded
 from pathcast.cli.exits import EXIT_CODES_HELP
 from pathcast_lab.cli.bench import bench
-from pathcast_lab.demos import build_demos
+from pathcast_lab.demos import net, registry, ring
 
 __all__ = ["build_app", "main"]
+
+DEMOS: Final[Mapping[str, Command]] = {
+    "net": net.demo,
+    "registry": registry.demo,
+    "ring": ring.demo,
+}
 
 
 def build_app() -> typer.Typer:
@@ -23,7 +33,9 @@ def build_app() -> typer.Typer:
         pretty_exceptions_enable=False,
     )
     app.command("bench", epilog=EXIT_CODES_HELP)(guarded(bench))
-    app.add_typer(build_demos(), name="demo")
+    app.add_typer(
+        group("Show networks and rings of processes beside one process.", DEMOS), name="demo"
+    )
     app.callback()(_options)
     return app
 

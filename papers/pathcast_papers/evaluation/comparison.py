@@ -17,16 +17,21 @@ import math
 import operator
 import re
 from collections.abc import Callable
+from dataclasses import replace
+from functools import cache
 from typing import Final
 
 from pathcast_papers.language import Comparison, Operator
 from pathcast_papers.language.normal import Double, OneOf, TypedText
+from pathcast_papers.language.regular_expressions import RegularExpression, read_pattern
 from pathcast_papers.language.typed_text import Duration, Moment, value_of
+from pathcast_papers.language.values import FOLDS
 
 _NUMBER: Final = re.compile(r"[ \t\r\n]*(-?(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+))[ \t\r\n]*")
 _DOUBLE: Final = re.compile(
     r"[ \t\r\n]*([+-]?(?:INF|(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+)(?:[eE][+-]?[0-9]+)?))[ \t\r\n]*"
 )
+_FLAGS: Final = re.compile(r"\(\?([a-z]+)\)")
 
 _COMPARISONS: Final[dict[Operator, Callable[[float, float], bool]]] = {
     Operator.EQ: operator.eq,
@@ -44,6 +49,8 @@ def passes(value: str, compare: Comparison) -> bool:
     A number on the right makes both sides numbers; so does an order between strings.
     """
     operator_, constant = compare.operator, compare.constant
+    if compare.fold:
+        return passes(FOLDS[compare.fold](value), replace(compare, fold=""))
     if isinstance(constant, Double):
         return passes_number(double_of(value), operator_, constant.number)
     if isinstance(constant, TypedText):
@@ -58,11 +65,20 @@ def passes(value: str, compare: Comparison) -> bool:
         return value.startswith(constant)
     if operator_ is Operator.CONTAINS:
         return constant in value
+    if operator_ is Operator.MATCHES:
+        return _pattern(constant).is_match(value)
     if operator_ is Operator.EQ:
         return value == constant
     if operator_ is Operator.NE:
         return value != constant
     return passes_number(number_of(value), operator_, number_of(constant))
+
+
+@cache
+def _pattern(written: str) -> RegularExpression:
+    """A regular expression with its flags before it, as in `(?i)abc`."""
+    flags = _FLAGS.match(written)
+    return read_pattern(written[flags.end() :] if flags else written, flags[1] if flags else "")
 
 
 def passes_number(value: float, operator_: Operator, constant: float) -> bool:

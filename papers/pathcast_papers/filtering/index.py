@@ -85,14 +85,14 @@ class ReferenceIndex:
         queries = [Query(text, text) for text in texts]
         with self._lock:
             for query in queries:
-                self._register(query, has_casts=True)
+                self._register(query, is_canonical=True)
         return RegisterReport.of(queries, {})
 
-    def _register(self, query: Query, *, has_casts: bool = False) -> None:
+    def _register(self, query: Query, *, is_canonical: bool = False) -> None:
         if query.id in self._numbers:
             raise DuplicateQueryError("query.duplicate", id=query.id)
         number = len(self._ids)
-        compiled = compile_query(query.text, query.namespaces, has_casts=has_casts)
+        compiled = compile_query(query.text, query.namespaces, is_canonical=is_canonical)
         self._table.insert(compiled, number)
         self._queries.append(query)
         self._ids.append(query.id)

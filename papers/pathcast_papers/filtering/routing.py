@@ -119,17 +119,14 @@ class ReferenceRoutingStream:
         self._targets = answer.matches[0].as_py()
         self._decided_at = len(self._message)
 
-    @property
     def targets(self) -> list[int]:
         """The targets of the message, once it has ended."""
         return self._targets
 
-    @property
     def decided_at(self) -> int | None:
         """Its length, once it has ended."""
         return self._decided_at
 
-    @property
     def memory(self) -> int:
         """Bytes of the message."""
         return len(self._message)
@@ -137,7 +134,7 @@ class ReferenceRoutingStream:
 
 def _compiled(path: str) -> CompiledQuery:
     try:
-        compiled = compile_query(path, has_casts=True)
+        compiled = compile_query(path, is_canonical=True)
     except QuerySyntaxError:
         compiled = None
     if compiled is None or compiled.path is None or compiled.text != path:

@@ -145,12 +145,14 @@ def _compared(what: str, compare: Comparison | None) -> str:
     if isinstance(compare.constant, TypedText):
         to, text = compare.constant.to, literal_text(compare.constant.text)
         return f"{to}({what}){compare.operator.value}{text}"
+    operator = compare.operator
+    what = f"{compare.fold}({what})" if compare.fold else what
     if isinstance(compare.constant, OneOf):
         values = compare.constant.values
-        shown = ",".join(map(_constant, values))
-        is_cast = isinstance(values[0], Double)
-        return f"double({what})=({shown})" if is_cast else f"{what}=({shown})"
-    operator, constant = compare.operator, _constant(compare.constant)
+        constant = f"({','.join(map(_constant, values))})"
+        what = f"double({what})" if isinstance(values[0], Double) else what
+    else:
+        constant = _constant(compare.constant)
     if operator.is_call:
         return f"{operator.value}({what},{constant})"
     return what + operator.value + constant

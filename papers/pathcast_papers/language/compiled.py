@@ -39,20 +39,20 @@ class CompiledQuery:
 
 
 def compile_query(
-    text: str, namespaces: Namespaces | None = None, *, has_casts: bool = False
+    text: str, namespaces: Namespaces | None = None, *, is_canonical: bool = False
 ) -> CompiledQuery:
     """Compiles a query.
 
     Args:
         text: An XPath 1.0 expression.
         namespaces: Prefix -> namespace URI; the key "" is the default element namespace.
-        has_casts: Whether it is canonical text of the product, which has XQuery's cast.
+        is_canonical: Whether it is canonical text of the product, which has XQuery's cast.
 
     Raises:
         QuerySyntaxError: It is not XPath 1.0, names something that is not declared, has a type
             error, or is over a limit.
     """
-    written = parse(text, has_casts=has_casts)
+    written = parse(text, is_canonical=is_canonical)
     if nesting(written) > 2 * DEPTH_MAX:
         # Operators of many levels within one another would exhaust the stack.
         raise QuerySyntaxError(
@@ -65,14 +65,14 @@ def compile_query(
 
 
 def normalise(
-    text: str, namespaces: Namespaces | None = None, *, has_casts: bool = False
+    text: str, namespaces: Namespaces | None = None, *, is_canonical: bool = False
 ) -> NormalQuery:
     """The path of a query of the paper's class.
 
     Args:
         text: An XPath 1.0 expression.
         namespaces: As for `compile_query`.
-        has_casts: As for `compile_query`.
+        is_canonical: As for `compile_query`.
 
     Raises:
         QuerySyntaxError: As for `compile_query`.
@@ -82,7 +82,7 @@ def normalise(
         >>> normalise("//a[@b]") == normalise("/descendant::a[attribute::b][@b]")
         True
     """
-    path = compile_query(text, namespaces, has_casts=has_casts).path
+    path = compile_query(text, namespaces, is_canonical=is_canonical).path
     if path is None:
         reason = "is no path of the class that the paper's algorithms take"
         raise UnsupportedQueryError(

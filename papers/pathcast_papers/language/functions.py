@@ -53,6 +53,14 @@ CAST: Final = "double"
 MOMENT_CASTS: Final = ("date", "dateTime", "time", "dayTimeDuration", "yearMonthDuration")
 """Casts of XQuery to dates, times and durations, which canonical text of the product has too."""
 
+FOLDS: Final = ("lower-case", "upper-case", "ascii-case")
+"""How canonical text of the product folds a text; the last one is the case-blind collation."""
+
+CANONICAL_COUNTS: Final = MappingProxyType(
+    {**dict.fromkeys((CAST, *MOMENT_CASTS, *FOLDS), 1), "matches": 2}
+)
+"""Functions that canonical text of the product has besides -> how many arguments each takes."""
+
 LIST: Final = "("
 """What a list of XQuery in parentheses is read as, which that text has, too."""
 
@@ -60,7 +68,8 @@ RESULT_TYPES: Final = MappingProxyType(
     {
         CAST: "number",
         **dict.fromkeys(MOMENT_CASTS, "number"),
-        LIST: "string",
+        **dict.fromkeys((*FOLDS, LIST), "string"),
+        "matches": "boolean",
         "last": "number",
         "position": "number",
         "count": "number",

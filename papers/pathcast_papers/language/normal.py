@@ -69,6 +69,7 @@ class Operator(Enum):
     GE = ">="
     STARTS_WITH = "starts-with"
     CONTAINS = "contains"
+    MATCHES = "matches"
 
     @property
     def is_call(self) -> bool:
@@ -77,7 +78,7 @@ class Operator(Enum):
         It stands in conditions on one attribute, named in full, or on the string-value of an
         element only, and its constant is a string that is not empty.
         """
-        return self in (Operator.STARTS_WITH, Operator.CONTAINS)
+        return self in (Operator.STARTS_WITH, Operator.CONTAINS, Operator.MATCHES)
 
 
 FLIPPED = {
@@ -117,17 +118,25 @@ class TypedText:
 
 @dataclass(frozen=True, slots=True)
 class OneOf:
-    """Constants of one kind, to one of which a value is equal."""
+    """Constants of one kind, one of which a value compares with as asked."""
 
     values: tuple[str, ...] | tuple[float, ...] | tuple[Double, ...]
 
 
 @dataclass(frozen=True, slots=True)
 class Comparison:
-    """`op constant`."""
+    """`op constant`.
+
+    Attributes:
+        operator: Operator.
+        constant: What a value is compared with; a regular expression, its flags before it in
+            `(?...)`, for `matches`.
+        fold: The function that values are folded by before, such as lower-case; "" for none.
+    """
 
     operator: Operator
     constant: Constant | Double | TypedText | OneOf
+    fold: str = ""
 
 
 @dataclass(frozen=True, slots=True)

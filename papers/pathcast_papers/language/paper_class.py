@@ -26,7 +26,7 @@ from dataclasses import replace
 from typing import Final
 
 from pathcast_papers.language.canonical import condition_text, number_text, position_text
-from pathcast_papers.language.functions import CAST, LIST, MOMENT_CASTS
+from pathcast_papers.language.functions import CAST, FOLDS, LIST, MOMENT_CASTS
 from pathcast_papers.language.normal import (
     FLIPPED,
     AnyIn,
@@ -70,6 +70,8 @@ from pathcast_papers.language.syntax import Step as WrittenStep
 
 _OPERATORS: Final = {BinaryOperator(each.value): each for each in FLIPPED}
 _CALLS: Final = {"starts-with": Operator.STARTS_WITH, "contains": Operator.CONTAINS}
+_TESTS: Final = {**_CALLS, "matches": Operator.MATCHES}
+"""Functions that canonical text of the product asks of folded texts, and of one of several."""
 
 
 class _NotOfTheClassError(Exception):
@@ -213,6 +215,9 @@ def _predicate(expr: Expr) -> tuple[list[Position], list[Condition]]:
 
 
 def _conjunct(expr: Expr) -> Position | Condition:
+    beyond = beyond_xpath(expr)
+    if beyond is not None:
+        return _nested(*beyond)
     match expr:
         case LocationPath():
             return _nested(expr, None)
@@ -222,24 +227,39 @@ def _conjunct(expr: Expr) -> Position | Condition:
             operator = _OPERATORS.get(written)
             if operator is None:
                 raise _NotOfTheClassError
-            casts = (CAST, *MOMENT_CASTS)
-            if not isinstance(left, LocationPath) and not _is_call(left, "position", *casts):
+            if not isinstance(left, LocationPath) and not _is_call(left, "position"):
                 left, right, operator = right, left, FLIPPED[operator]
             if _is_call(left, "position"):
                 return Position(operator, _number(right))
             if isinstance(left, LocationPath):
-                if _is_call(right, LIST):
-                    return _nested(left, Comparison(operator, _one_of(right)))
                 return _nested(left, Comparison(operator, _constant(right)))
-            match left:
-                case FunctionCall(name=name, arguments=(LocationPath() as path,)) if name == CAST:
-                    if _is_call(right, LIST):
-                        numbers = (Double(each) for each in _numbers(right))
-                        return _nested(path, Comparison(operator, OneOf(tuple(numbers))))
-                    return _nested(path, Comparison(operator, Double(_number(right))))
-                case FunctionCall(name=to, arguments=(LocationPath() as path,)) if to in casts:
-                    return _nested(path, Comparison(operator, TypedText(to, _text(right))))
     raise _NotOfTheClassError
+
+
+def beyond_xpath(expr: Expr) -> tuple[LocationPath, Comparison] | None:
+    """A condition that canonical text of the product has and XPath 1.0 has not.
+
+    Returns:
+        A path, and how some node that it gives compares; None of any other expression.
+    """
+    match expr:
+        case FunctionCall(name=name, arguments=(asked, given)) if name in _TESTS:
+            operator = _TESTS[name]
+        case BinaryExpr(operators=(written,), operands=(asked, given)) if written in _OPERATORS:
+            operator = _OPERATORS[written]
+        case _:
+            return None
+    match asked:
+        case FunctionCall(name=function, arguments=(LocationPath() as path,)):
+            if function == CAST:
+                return path, Comparison(operator, _doubles(given))
+            if function in MOMENT_CASTS:
+                return path, Comparison(operator, TypedText(function, _text(given)))
+            if function in FOLDS:
+                return path, Comparison(operator, _texts(given), function)
+        case LocationPath() as path if operator is Operator.MATCHES or _is_call(given, LIST):
+            return path, Comparison(operator, _texts(given))
+    return None
 
 
 def _nested(path: LocationPath, compare: Comparison | None) -> Condition:
@@ -272,6 +292,18 @@ def _call(path: LocationPath, compare: Comparison) -> Condition:
 
 def _is_call(expr: Expr, *names: str) -> bool:
     return isinstance(expr, FunctionCall) and expr.name in names
+
+
+def _texts(expr: Expr) -> str | OneOf:
+    """A string, or a list of strings or numbers."""
+    return _one_of(expr) if _is_call(expr, LIST) else _text(expr)
+
+
+def _doubles(expr: Expr) -> Double | OneOf:
+    """A number that values are cast for, or a list of such."""
+    if _is_call(expr, LIST):
+        return OneOf(tuple(map(Double, _numbers(expr))))
+    return Double(_number(expr))
 
 
 def _one_of(expr: Expr) -> OneOf:

@@ -28,9 +28,8 @@ from pathcast.errors import QuerySyntaxError, shown
 from pathcast_papers.language import suggestions
 from pathcast_papers.language.functions import (
     ARGUMENT_COUNTS,
-    CAST,
+    CANONICAL_COUNTS,
     LIST,
-    MOMENT_CASTS,
     arguments_expected,
 )
 from pathcast_papers.language.lexer import Token, TokenKind, tokenize
@@ -67,6 +66,9 @@ NODES_MAX: Final = 512
 """Syntax nodes of a query: steps (`//` stands for one), predicates, literals, numbers, variables,
 calls, binary operators and minuses. Bounds what is kept for a query."""
 
+CANONICAL_BYTES_MAX: Final = 1 << 21
+"""Bytes of a canonical text of the product, and its syntax nodes: lists have many values."""
+
 PREDICATES_MAX: Final = 16
 """Predicates of one step, or of one expression in parentheses."""
 
@@ -79,7 +81,7 @@ def parse(
     *,
     bytes_max: int = TEXT_BYTES_MAX,
     nodes_max: int = NODES_MAX,
-    has_casts: bool = False,
+    is_canonical: bool = False,
 ) -> Expr:
     """The syntax tree of a query.
 
@@ -87,8 +89,8 @@ def parse(
         text: The query.
         bytes_max: Most bytes that it may have in UTF-8.
         nodes_max: Most syntax nodes that it may have.
-        has_casts: Whether there are functions `double`, `date` and those of the other casts, as in
-            canonical text of the product.
+        is_canonical: Whether it is canonical text of the product, which has functions of XQuery
+            (`double`, `date`, `lower-case`, `matches`), lists, and as many of all as it needs.
 
     Returns:
         The tree, with offsets in characters.
@@ -100,8 +102,10 @@ def parse(
 
     Cost: linear in the text.
     """
+    if is_canonical:
+        bytes_max = nodes_max = CANONICAL_BYTES_MAX
     check_length(text, text, bytes_max)
-    return _Parser(text, nodes_max, has_casts=has_casts).query()
+    return _Parser(text, nodes_max, is_canonical=is_canonical).query()
 
 
 def check_length(text: str, query: str, bytes_max: int = TEXT_BYTES_MAX) -> None:
@@ -137,9 +141,9 @@ class _Parser:
     where the parser says what it found.
     """
 
-    def __init__(self, text: str, nodes_max: int, *, has_casts: bool = False) -> None:
+    def __init__(self, text: str, nodes_max: int, *, is_canonical: bool = False) -> None:
         self.text = text
-        self.has_casts = has_casts
+        self.is_canonical = is_canonical
         self.nodes_max = nodes_max
         self.tokens = tokenize(text)
         self.at = 0
@@ -297,7 +301,7 @@ class _Parser:
             self.open("(", token.offset)
             self.advance()
             expr = self.expression()
-            if self.has_casts and self.is_next(","):
+            if self.is_canonical and self.is_next(","):
                 values = [expr]
                 while self.take(","):
                     values.append(self.expression())
@@ -325,7 +329,7 @@ class _Parser:
         return FunctionCall(name.text, tuple(arguments), name.offset)
 
     def check_function(self, name: Token, given: int) -> None:
-        if self.has_casts and given == 1 and name.text in (CAST, *MOMENT_CASTS):
+        if self.is_canonical and CANONICAL_COUNTS.get(name.text) == given:
             return
         if name.text not in ARGUMENT_COUNTS:
             hint = _for_unknown_function(name.text)
@@ -432,7 +436,7 @@ class _Parser:
         while self.is_next("["):
             offset = self.token.offset
             self.count(offset)
-            if len(predicates) == PREDICATES_MAX:
+            if len(predicates) == PREDICATES_MAX and not self.is_canonical:
                 raise QuerySyntaxError(
                     "query.too_many_predicates",
                     query=self.text,

@@ -42,6 +42,16 @@ COMPARISONS: Final = MappingProxyType[BinaryOperator, Callable[[Any, Any], bool]
 )
 """Operator -> comparison of two values of one type; of numbers by IEEE 754."""
 
+FOLDS: Final = MappingProxyType[str, Callable[[str], str]](
+    {
+        # Every character by itself: a sigma at the end of a word is no other one.
+        "lower-case": lambda text: "".join(character.lower() for character in text),
+        "upper-case": str.upper,
+        "ascii-case": lambda text: text.encode().lower().decode(),
+    }
+)
+"""Functions that fold a text; the last one is the case-blind collation of canonical text."""
+
 
 def number_of(value: Value) -> float:
     """`number(value)`: NaN for a string that is no XPath number, exponents and `+` included."""

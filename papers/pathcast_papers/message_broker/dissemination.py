@@ -58,7 +58,7 @@ ROWS_SCHEMA: Final = pa.schema(
         pa.field("fragment", pa.uint32()),
     ]
 )
-"""One row a delivery; see `pathcast.model.DeliveryAnswer`."""
+"""One row a delivery; see `pathcast.kernel.registry.KernelDeliveries`."""
 
 NODES_SCHEMA: Final = pa.schema(
     [

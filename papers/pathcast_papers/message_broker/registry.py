@@ -14,13 +14,13 @@ import pyarrow as pa
 from pathcast.errors import DuplicateQueryError, PathcastError, ResultLimitError
 from pathcast.limits import Limits
 from pathcast.model import (
-    DeliveryAnswer,
     MatcherOptions,
     OverBudget,
     Query,
     RegisterReport,
     StepData,
     StoredAnswer,
+    StoredDeliveries,
     Subscription,
 )
 from pathcast_papers.filtering.index import ReferenceIndex
@@ -147,7 +147,7 @@ class ReferenceRegistry:
         encoding: str | None = None,
         done: Sequence[int] = (),
         times: Sequence[int] = (),
-    ) -> DeliveryAnswer:
+    ) -> StoredDeliveries:
         """The results of every message of a batch, to which so many steps were done before."""
         return self._delivering().process(messages, encoding=encoding, done=done, times=times)
 

@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import importlib
 import os
-from collections.abc import Callable, Iterator, Mapping
-from typing import Annotated, Any, Final, NamedTuple
+from collections.abc import Callable, Coroutine, Iterator, Mapping
+from typing import Annotated, Any, Final, NamedTuple, TypeAlias
 
 import typer
 from rich.markup import escape
@@ -17,6 +17,9 @@ from typer.core import TyperCommand, TyperGroup
 
 from pathcast.cli.console import guarded
 from pathcast.cli.exits import EXIT_CODES_HELP, ExitCode
+from pathcast.cli.grouped_options import with_options
+
+Command: TypeAlias = Callable[..., ExitCode | Coroutine[Any, Any, ExitCode]]
 
 
 class _Place(NamedTuple):
@@ -24,7 +27,7 @@ class _Place(NamedTuple):
 
     Attributes:
         module: Of `pathcast.cli`.
-        name: In there: of a function, or of one that builds a group of commands.
+        name: In there, of a function.
         summary: The first sentence of its help.
         epilog: Name in there of what its help ends with; None: exit codes.
     """
@@ -116,22 +119,15 @@ COMMANDS: Final = {
 }
 
 GROUPS: Final = {
-    "generate": _Place(
-        "generate",
-        "build_generate",
-        "Generate documents, queries or subscriptions; the same seed gives the same bytes.",
-    ),
-    "chunk": _Place(
-        "chunk",
-        "build_chunk",
-        "Cut messages of any size by what queries ask for; answer them piece by piece.",
-    ),
-    "sub": _Place("sub", "build_sub", "Subscriptions in a profile database, which pipelines read."),
-    "broker": _Place("broker", "build_broker", "One broker of a network."),
-    "net": _Place("net", "build_net", "A network of brokers, on this machine or elsewhere."),
-    "registry": _Place("registry", "build_registry", "The registration service of a network."),
-    "peer": _Place("peer", "build_peer", "Peers that hold one automaton together."),
+    "generate": "Generate documents, queries or subscriptions; the same seed gives the same bytes.",
+    "chunk": "Cut messages of any size by what queries ask for; answer them piece by piece.",
+    "sub": "Subscriptions in a profile database, which pipelines read.",
+    "broker": "One broker of a network.",
+    "net": "A network of brokers, on this machine or elsewhere.",
+    "registry": "The registration service of a network.",
+    "peer": "Peers that hold one automaton together.",
 }
+"""Name of a group, and of the module that has its `COMMANDS` -> its help."""
 
 
 class _Made(Mapping[str, Any]):
@@ -157,9 +153,9 @@ class _Commands(TyperGroup):
         return list(self.commands)
 
     def format_help(self, ctx: Any, formatter: Any) -> None:
-        places = {**COMMANDS, **GROUPS}
+        summaries = {name: place.summary for name, place in COMMANDS.items()} | GROUPS
         self.commands = {
-            name: TyperCommand(name, help=place.summary) for name, place in places.items()
+            name: TyperCommand(name, help=summary) for name, summary in summaries.items()
         }
         super().format_help(ctx, formatter)
 
@@ -174,16 +170,26 @@ class _Command(TyperCommand):
         return super().parse_args(ctx, args)
 
 
+def group(help: str, commands: Mapping[str, Command]) -> typer.Typer:
+    """A group of commands."""
+    app = typer.Typer(help=help, no_args_is_help=True, epilog=EXIT_CODES_HELP)
+    for name, command in commands.items():
+        app.command(name, epilog=EXIT_CODES_HELP)(guarded(with_options(command)))
+    return app
+
+
 def _made(name: str) -> Any:
-    place = COMMANDS.get(name) or GROUPS[name]
-    module = importlib.import_module(f"pathcast.cli.{place.module}")
-    found: Callable[..., Any] = getattr(module, place.name)
     if name in GROUPS:
-        made: Any = typer.main.get_group(found())
+        module = importlib.import_module(f"pathcast.cli.{name}")
+        made: Any = typer.main.get_group(group(GROUPS[name], module.COMMANDS))
     else:
+        place = COMMANDS[name]
+        module = importlib.import_module(f"pathcast.cli.{place.module}")
         app = typer.Typer(add_completion=False)
         epilog = EXIT_CODES_HELP if place.epilog is None else escape(getattr(module, place.epilog))
-        app.command(name, cls=_Command, epilog=epilog)(guarded(found))
+        app.command(name, cls=_Command, epilog=epilog)(
+            guarded(with_options(getattr(module, place.name)))
+        )
         made = typer.main.get_command(app)
     made.name = name
     return made

@@ -26,13 +26,7 @@ from pathcast.cli.columns import number, print_table
 from pathcast.cli.console import answers, notices, say, say_error, write_json_line
 from pathcast.cli.exits import ExitCode
 from pathcast.cli.messages import MESSAGES_HELP, check_standard_input, read_batches
-from pathcast.cli.options import (
-    LanguageOption,
-    LimitOption,
-    NamespaceOption,
-    ThreadsOption,
-    ValuesOption,
-)
+from pathcast.cli.options import QueryOptions, ThreadsOption
 from pathcast.cli.queries import QueriesArgument, QuerySource, announce, read_queries
 from pathcast.errors import PathcastError, shown
 from pathcast.limits import MIB, Limits
@@ -95,6 +89,7 @@ _QUERIES: Final = {
 def bench(
     queries: QueriesArgument,
     messages: Annotated[list[str], typer.Argument(metavar="MESSAGE...", help=MESSAGES_HELP)],
+    options: QueryOptions,
     rounds: Annotated[
         int, typer.Option(min=1, help="Passes over all messages, of which the median counts.")
     ] = 5,
@@ -110,10 +105,6 @@ def bench(
         bool, typer.Option("--json", help="One line of JSON for each row, for programs.")
     ] = False,
     threads: ThreadsOption = None,
-    namespace: NamespaceOption = None,
-    language: LanguageOption = None,
-    values: ValuesOption = None,
-    limit: LimitOption = None,
 ) -> ExitCode:
     """Measure what queries cost on messages, and name the dearest.
 
@@ -132,9 +123,7 @@ def bench(
     64 MiB of messages the first are measured.
     """
     check_standard_input(str(queries), *messages)
-    source = read_queries(
-        queries, namespace=namespace, limit=limit, language=language, values=values
-    )
+    source = read_queries(queries, options)
     started = time.perf_counter()
     engines, taken = source.take_up(threads)
     # It builds what registering has left to do, on which the registry goes on.

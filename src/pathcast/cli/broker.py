@@ -5,39 +5,19 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Final
 
 import typer
 
 from pathcast.cli.columns import in_bytes
-from pathcast.cli.console import extra, guarded, say
+from pathcast.cli.console import extra, say
 from pathcast.cli.dead_letters import dead_letters
-from pathcast.cli.exits import EXIT_CODES_HELP, ExitCode
-from pathcast.cli.log import LogFormat, LogFormatOption, LogLevel, LogLevelOption
+from pathcast.cli.exits import ExitCode
 from pathcast.cli.node_command import Ready, RunOptions, run_node
-from pathcast.cli.options import DescribeOption, NewOption, OverrideOption, SettingsArgument
+from pathcast.cli.options import NewOption
 
 
-def build_broker() -> typer.Typer:
-    """The commands about one broker."""
-    app = typer.Typer(help="One broker of a network.", no_args_is_help=True)
-    app.command("run", epilog=EXIT_CODES_HELP)(guarded(run_a_broker))
-    app.command("backup", epilog=EXIT_CODES_HELP)(guarded(backup))
-    app.command("restore", epilog=EXIT_CODES_HELP)(guarded(restore))
-    app.command("leave", epilog=EXIT_CODES_HELP)(guarded(leave))
-    app.command("expel", epilog=EXIT_CODES_HELP)(guarded(expel))
-    app.command("dead-letters", epilog=EXIT_CODES_HELP)(guarded(dead_letters))
-    return app
-
-
-def run_a_broker(
-    file: SettingsArgument = None,
-    override: OverrideOption = None,
-    describe: DescribeOption = False,
-    new: NewOption = False,
-    log_format: LogFormatOption = LogFormat.TEXT,
-    log_level: LogLevelOption = LogLevel.INFO,
-) -> ExitCode:
+def run_a_broker(options: RunOptions, new: NewOption = False) -> ExitCode:
     """Run a broker until SIGTERM or Ctrl-C.
 
     It keeps what it has to know in its directory, connects to its neighbours
@@ -85,7 +65,6 @@ def run_a_broker(
             from pathcast.transport.hosted import run_hosted_broker
         await run_hosted_broker(settings, kind, ready, reread, is_new=new)
 
-    options = RunOptions(file, override, describe, log_format, log_level)
     return run_node(BrokerSettings, options, lambda settings: settings.broker.name, run)
 
 
@@ -171,3 +150,14 @@ async def expel(
         await client.ask(ExpelRequest(name))
     say(f"{name} is expelled")
     return ExitCode.OK
+
+
+COMMANDS: Final = {
+    "run": run_a_broker,
+    "backup": backup,
+    "restore": restore,
+    "leave": leave,
+    "expel": expel,
+    "dead-letters": dead_letters,
+}
+"""Name -> command."""

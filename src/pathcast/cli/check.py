@@ -9,7 +9,7 @@ import typer
 
 from pathcast.cli.console import answers, extra, say, say_warning
 from pathcast.cli.exits import ExitCode
-from pathcast.cli.options import LanguageOption, NamespaceOption, ValuesOption
+from pathcast.cli.options import LanguageOption, NamespaceOption, QueryOptions, ValuesOption
 from pathcast.cli.queries import QueriesArgument, read_queries, told
 
 
@@ -38,7 +38,7 @@ def check(
         pathcast check queries.txt
         pathcast check pipeline.toml --strict
     """
-    source = read_queries(queries, namespace=namespace, language=language, values=values)
+    source = read_queries(queries, QueryOptions(namespace, language, values))
     engines, taken = source.take_up()
     out = answers()
     for each in taken.rejected:

@@ -29,14 +29,15 @@ from pathcast.chunking import (
     path_text,
     save_scheme,
 )
-from pathcast.cli.console import answers, guarded, say, say_error, say_warning, write_json_line
-from pathcast.cli.exits import EXIT_CODES_HELP, ExitCode
+from pathcast.cli.console import answers, say, say_error, say_warning, write_json_line
+from pathcast.cli.exits import ExitCode
 from pathcast.cli.messages import STANDARD_INPUT, check_standard_input
 from pathcast.cli.options import (
     Format,
     FormatOption,
     LimitOption,
     NamespaceOption,
+    QueryOptions,
     ThreadsOption,
     ValuesOption,
     read_limits,
@@ -64,20 +65,6 @@ MessagesArgument = Annotated[
     list[Path],
     typer.Argument(metavar="MESSAGE...", help="XML files or pipes; - for standard input."),
 ]
-
-
-def build_chunk() -> typer.Typer:
-    """The commands about chunks."""
-    app = typer.Typer(
-        help="Cut messages of any size by what queries ask for; answer them piece by piece.",
-        no_args_is_help=True,
-        epilog=EXIT_CODES_HELP,
-    )
-    app.command("prepare", epilog=EXIT_CODES_HELP)(guarded(prepare))
-    app.command("cut", epilog=EXIT_CODES_HELP)(guarded(cut))
-    app.command("filter", epilog=EXIT_CODES_HELP)(guarded(filter_chunks))
-    app.command("report", epilog=EXIT_CODES_HELP)(guarded(report))
-    return app
 
 
 def prepare(
@@ -120,7 +107,7 @@ def prepare(
         pathcast chunk filter news.scheme large.xml
     """
     check_standard_input(str(queries))
-    source = read_queries(queries, namespace=namespace, values=values)
+    source = read_queries(queries, QueryOptions(namespace, values=values))
     chunking = Chunking(chunks, None if schema is None else _paths(schema, root))
     refused = len(source.rows.rejected)
     for rejected in source.rows.rejected:
@@ -390,3 +377,12 @@ def _told(error: Exception) -> Mapping[str, object]:
 
 def _ids(sets: Iterable[Sequence[str]]) -> set[str]:
     return {each for ids in sets for each in ids}
+
+
+COMMANDS: Final = {
+    "prepare": prepare,
+    "cut": cut,
+    "filter": filter_chunks,
+    "report": report,
+}
+"""Name -> command."""

@@ -11,8 +11,7 @@ import io
 import json
 import os
 import sys
-from collections.abc import Callable, Coroutine, Iterable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Coroutine, Iterable
 from typing import TYPE_CHECKING, Any, ParamSpec
 
 import typer
@@ -21,7 +20,8 @@ from rich.markup import escape
 from rich.text import Text
 
 from pathcast.cli.exits import ExitCode, exit_code_for
-from pathcast.errors import MissingDependencyError, PathcastError
+from pathcast.errors import PathcastError
+from pathcast.errors import extra as extra
 
 if TYPE_CHECKING:
     from pathcast.settings import SettingDescription
@@ -70,37 +70,6 @@ def say_warning(error: Exception | str) -> None:
 def write_json_line(value: object) -> None:
     """One value as one line of JSON (ASCII only, so that any pipe can carry it)."""
     sys.stdout.write(json.dumps(value) + "\n")
-
-
-@contextmanager
-def extra(name: str, purpose: str) -> Iterator[None]:
-    """Turns a missing library into an error that names the extra to install.
-
-    Args:
-        name: The extra of the distribution that has the library.
-        purpose: What needs it, as the beginning of a sentence.
-
-    Raises:
-        MissingDependencyError: An import inside failed because a library is not installed.
-
-    Example:
-        >>> with extra("spark", "pathcast run"):
-        ...     import no_such_module
-        Traceback (most recent call last):
-        ...
-        pathcast.errors.MissingDependencyError: pathcast run needs no_such_module, which is not \
-installed: pip install 'pathcast[spark]'
-    """
-    try:
-        yield
-    except ModuleNotFoundError as error:
-        missing = error.name or "a library"
-        # A module of our own that is missing is a broken installation, not an extra.
-        if missing.split(".")[0] == "pathcast":
-            raise
-        raise MissingDependencyError(
-            "dependency.missing", purpose=purpose, module=missing, extra=name
-        ) from error
 
 
 def guarded(command: Callable[P, ExitCode | Coroutine[Any, Any, ExitCode]]) -> Callable[P, Any]:

@@ -8,6 +8,7 @@ from typing import Annotated
 
 import typer
 
+from pathcast.cli.asked_query import QUERY_ID, AskOptions
 from pathcast.cli.console import answers, say, say_warning, write_json_line
 from pathcast.cli.exits import ExitCode
 from pathcast.cli.explain_plan import explain_subscription
@@ -15,14 +16,11 @@ from pathcast.cli.messages import MESSAGES_HELP, check_standard_input, read_one
 from pathcast.cli.options import (
     Format,
     FormatOption,
-    LanguageOption,
     LimitOption,
     NamespaceOption,
-    StepOption,
     read_limits,
     read_namespaces,
 )
-from pathcast.cli.transform import read_query
 from pathcast.errors import ConfigError, MessageError, QuerySyntaxError
 from pathcast.kernel.message_nodes import (
     DOCUMENT_NODE,
@@ -35,8 +33,6 @@ from pathcast.model import Query
 from pathcast.query import binding
 from pathcast.query.xquery import is_xquery, without_comments
 from pathcast.registry import Registry
-
-QUERY_ID = "query"
 
 
 def explain(
@@ -56,6 +52,8 @@ def explain(
             show_default=False,
         ),
     ] = None,
+    *,
+    options: AskOptions,
     others: Annotated[
         Path | None,
         typer.Option(
@@ -67,9 +65,7 @@ def explain(
             show_default=False,
         ),
     ] = None,
-    step: StepOption = None,
     namespace: NamespaceOption = None,
-    language: LanguageOption = None,
     limit: LimitOption = None,
     format_: FormatOption = Format.TEXT,
 ) -> ExitCode:
@@ -90,7 +86,7 @@ def explain(
     """
     check_standard_input(query.removeprefix("@"), str(message))
     limits, namespaces = read_limits(limit), read_namespaces(namespace)
-    asked = read_query(query, step, language)._replace(deliver="fragment")
+    asked = options.read(query)._replace(deliver="fragment")
     text = asked.query
     content = None if message is None else read_one(message, limits)
     if asked.steps or is_xquery(text, asked.language):

@@ -10,12 +10,12 @@ from contextlib import ExitStack
 from dataclasses import fields
 from itertools import chain
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, TypeVar
+from typing import TYPE_CHECKING, Annotated, Any, Final, TypeVar
 
 import typer
 
-from pathcast.cli.console import extra, guarded, say
-from pathcast.cli.exits import EXIT_CODES_HELP, ExitCode
+from pathcast.cli.console import extra, say
+from pathcast.cli.exits import ExitCode
 from pathcast.errors import ConfigError
 from pathcast.workload import (
     DOMAINS,
@@ -74,18 +74,6 @@ def settable(parameters: type[DocumentParameters] | type[QueryParameters]) -> di
         if hint in (bool, int, float, str):
             simple[field.name] = hint
     return simple
-
-
-def build_generate() -> typer.Typer:
-    """The sub-application with its commands."""
-    app = typer.Typer(
-        help="Generate documents, queries or subscriptions; the same seed gives the same bytes.",
-        no_args_is_help=True,
-        epilog=EXIT_CODES_HELP,
-    )
-    for command in (documents, queries, subscriptions):
-        app.command(epilog=EXIT_CODES_HELP)(guarded(command))
-    return app
 
 
 def documents(
@@ -238,3 +226,11 @@ def _write_lines(lines: Iterable[str], out: Path | None) -> None:
         file = sys.stdout if out is None else stack.enter_context(out.open("w", encoding="utf-8"))
         for line in lines:
             file.write(line + "\n")
+
+
+COMMANDS: Final = {
+    "documents": documents,
+    "queries": queries,
+    "subscriptions": subscriptions,
+}
+"""Name -> command."""

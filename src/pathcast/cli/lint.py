@@ -15,10 +15,7 @@ from pathcast.cli.messages import MESSAGES_HELP, check_standard_input, read_batc
 from pathcast.cli.options import (
     Format,
     FormatOption,
-    LanguageOption,
-    LimitOption,
-    NamespaceOption,
-    ValuesOption,
+    QueryOptions,
 )
 from pathcast.cli.queries import QueriesArgument, QuerySource, read_queries
 from pathcast.errors import ConfigError, PathcastError, caret, shown
@@ -123,6 +120,7 @@ ComparisonsOption = Annotated[
 
 def lint_queries(
     queries: QueriesArgument,
+    options: QueryOptions,
     sample: SampleOption = None,
     dtd: DtdOption = None,
     root: RootOption = None,
@@ -131,10 +129,6 @@ def lint_queries(
     ignore: IgnoreOption = None,
     fail_on: FailOnOption = FailOn.WARNING,
     comparisons: ComparisonsOption = COMPARISONS_MAX,
-    namespace: NamespaceOption = None,
-    language: LanguageOption = None,
-    values: ValuesOption = None,
-    limit: LimitOption = None,
 ) -> ExitCode:
     """Find what is likely wrong with queries, before a message is missed.
 
@@ -154,9 +148,7 @@ def lint_queries(
     """
     _check_codes(ignore or [])
     check_standard_input(str(queries), *(sample or ()))
-    source = read_queries(
-        queries, namespace=namespace, limit=limit, language=language, values=values
-    )
+    source = read_queries(queries, options)
     lines = _lines(source)
     structure = None
     if sample:

@@ -12,9 +12,6 @@ import sys
 from collections.abc import Callable, Mapping
 from datetime import UTC, datetime
 from enum import StrEnum
-from typing import Annotated
-
-import typer
 
 
 class LogFormat(StrEnum):
@@ -31,15 +28,6 @@ class LogLevel(StrEnum):
     INFO = "info"
     WARNING = "warning"
     ERROR = "error"
-
-
-LogFormatOption = Annotated[
-    LogFormat,
-    typer.Option("--log-format", help="Lines of the log: text for people, json for programs."),
-]
-LogLevelOption = Annotated[
-    LogLevel, typer.Option("--log-level", help="What is less than this is not logged.")
-]
 
 
 class JsonFormatter(logging.Formatter):

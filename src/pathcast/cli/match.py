@@ -12,11 +12,8 @@ from pathcast.cli.console import say, say_error, say_warning, write_json_line
 from pathcast.cli.exits import ExitCode
 from pathcast.cli.messages import MESSAGES_HELP, InputMessage, check_standard_input, read_batches
 from pathcast.cli.options import (
-    LanguageOption,
-    LimitOption,
-    NamespaceOption,
+    QueryOptions,
     ThreadsOption,
-    ValuesOption,
     existing,
 )
 from pathcast.cli.queries import QUERIES_HELP, announce, read_queries
@@ -36,11 +33,8 @@ def match(
             "lines and lines that begin with # are skipped.",
         ),
     ],
+    options: QueryOptions,
     threads: ThreadsOption = None,
-    namespace: NamespaceOption = None,
-    language: LanguageOption = None,
-    values: ValuesOption = None,
-    limit: LimitOption = None,
 ) -> ExitCode:
     """Say for each message which of the standing queries it satisfies.
 
@@ -54,9 +48,7 @@ def match(
     of those that a run would deliver something of.
     """
     check_standard_input(str(queries), *messages)
-    source = read_queries(
-        queries, namespace=namespace, limit=limit, language=language, values=values
-    )
+    source = read_queries(queries, options)
     engines, taken = source.take_up(threads)
     announce(engines, taken)
     if not taken.takers:

@@ -27,11 +27,10 @@ from pathcast.errors import (
 )
 from pathcast.limits import Limits
 from pathcast.registry import message_id
-from pathcast.spark.files import FILE, FileReader, FoundFile, shown, unreadable
+from pathcast.spark.files import FILE, NO_COLUMNS, FileReader, FoundFile, shown, unreadable
 from pathcast.spark.listing import file_at
-from pathcast.spark.lookup import batches_of, parts_of
 from pathcast.spark.settings import SourceKind, SourceSettings, load_settings
-from pathcast.spark.sources import NO_COLUMNS, listing_of, reader_of
+from pathcast.spark.sources import listing_of, reader_of, units_of
 from pathcast.spark.storage import Storage, is_url
 
 Naming = Callable[[FoundFile, str | None], str]
@@ -120,7 +119,7 @@ def newest_messages(given: Sequence[str], limits: Limits, count: int) -> Iterato
             return
         unread: dict[str, PathcastError] = {}
         read = 0
-        for unit in reversed(parts_of(reader, file, unread)):
+        for unit in reversed(units_of(reader, [file], unread)):
             held = 1 if reader.is_whole else sum(len(batch) for batch, _ in reader.read([unit], {}))
             rows = (
                 row
@@ -242,7 +241,7 @@ def _read(place: _Place, limits: Limits) -> Iterator[InputMessage]:
     for file in place.files:
         unread: dict[str, PathcastError] = {}
         count = 0
-        for batch in batches_of(reader, file, unread):
+        for batch, _ in reader.read(units_of(reader, [file], unread), unread):
             count += len(batch)
             yield from _rows(batch, file, name_of)
         for error in unread.values():

@@ -6,7 +6,7 @@ import asyncio
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, Final
 
 import typer
 
@@ -14,44 +14,22 @@ from pathcast.cli.columns import in_bytes, print_columns
 from pathcast.cli.console import (
     answers,
     extra,
-    guarded,
     print_settings,
     say,
     say_warning,
     write_json_line,
 )
-from pathcast.cli.exits import EXIT_CODES_HELP, ExitCode
+from pathcast.cli.exits import ExitCode
 from pathcast.cli.local_processes import end_all, start_gone
 from pathcast.cli.net_client import (
+    CLIENTS,
     NETWORK,
     DirectoryOption,
-    add_clients,
     brokers_of,
     network_in,
 )
-from pathcast.cli.net_sources import add_sources
-from pathcast.cli.reach import CallOptions, with_reach
-
-
-def build_net() -> typer.Typer:
-    """The commands about a network."""
-    app = typer.Typer(
-        help="A network of brokers, on this machine or elsewhere.", no_args_is_help=True
-    )
-    app.command("up", epilog=EXIT_CODES_HELP)(guarded(up))
-    app.command("ls", epilog=EXIT_CODES_HELP)(guarded(with_reach(ls)))
-    app.command("status", epilog=EXIT_CODES_HELP)(guarded(with_reach(status)))
-    app.command("map", epilog=EXIT_CODES_HELP)(guarded(draw))
-    app.command("kill", epilog=EXIT_CODES_HELP)(guarded(kill))
-    app.command("heal", epilog=EXIT_CODES_HELP)(guarded(heal))
-    app.command("link", epilog=EXIT_CODES_HELP)(guarded(link))
-    app.command("trace", epilog=EXIT_CODES_HELP)(guarded(with_reach(trace)))
-    app.command("way", epilog=EXIT_CODES_HELP)(guarded(with_reach(way)))
-    app.command("down", epilog=EXIT_CODES_HELP)(guarded(down))
-    add_clients(app)
-    add_sources(app)
-    app.command("context", epilog=EXIT_CODES_HELP)(guarded(context))
-    return app
+from pathcast.cli.net_sources import SOURCES
+from pathcast.cli.reach import CallOptions
 
 
 def up(
@@ -325,3 +303,21 @@ def down(directory: DirectoryOption = NETWORK) -> ExitCode:
     """End all brokers; what they keep stays, and pathcast net heal goes on with it."""
     end_all(network_in(directory))
     return ExitCode.OK
+
+
+COMMANDS: Final = {
+    "up": up,
+    "ls": ls,
+    "status": status,
+    "map": draw,
+    "kill": kill,
+    "heal": heal,
+    "link": link,
+    "trace": trace,
+    "way": way,
+    "down": down,
+    **CLIENTS,
+    **SOURCES,
+    "context": context,
+}
+"""Name -> command."""

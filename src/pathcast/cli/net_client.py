@@ -7,12 +7,12 @@ to brokers elsewhere (`reach`). A program speaks to brokers by `pathcast.transpo
 from __future__ import annotations
 
 from collections.abc import Sequence
-from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Final
 
 import typer
 
+from pathcast.cli.asked_query import QueryArgument, SubscribeOptions
 from pathcast.cli.clients import (
     AfterOption,
     FollowOption,
@@ -27,11 +27,10 @@ from pathcast.cli.clients import (
     until_told,
     withdraw,
 )
-from pathcast.cli.console import extra, guarded, say, say_error, say_warning
-from pathcast.cli.exits import EXIT_CODES_HELP, ExitCode
-from pathcast.cli.options import LanguageOption, StepOption, moment_given
-from pathcast.cli.reach import CallOptions, Reached, reached, with_reach
-from pathcast.cli.transform import QueryArgument, read_query
+from pathcast.cli.console import extra, say, say_error, say_warning
+from pathcast.cli.exits import ExitCode
+from pathcast.cli.options import moment_given
+from pathcast.cli.reach import CallOptions, Reached, reached
 from pathcast.engine import carried_mode
 from pathcast.errors import ConfigError
 from pathcast.limits import Limits
@@ -46,30 +45,6 @@ NETWORK: Final = Path("network")
 DirectoryOption = Annotated[
     Path, typer.Option("--directory", help="Directory of the network, as its topology names it.")
 ]
-
-
-class DeliverChoice(StrEnum):
-    """Choices of `--deliver`."""
-
-    FRAGMENT = "fragment"
-    MESSAGE = "message"
-    IDS = "ids"
-
-
-DeliverOption = Annotated[
-    DeliverChoice | None,
-    typer.Option(
-        "--deliver",
-        help="Results of the query, the message, or its id. Default: as FILE says, else fragment.",
-        show_default=False,
-    ),
-]
-
-
-def add_clients(app: typer.Typer) -> None:
-    """The commands of clients."""
-    for command in (subscribe, unsubscribe, publish, inbox):
-        app.command(epilog=EXIT_CODES_HELP)(guarded(with_reach(command)))
 
 
 def network_in(directory: Path) -> LocalNetwork:
@@ -92,9 +67,7 @@ async def subscribe(
     id: IdArgument,
     query: QueryArgument,
     reach: CallOptions,
-    deliver: DeliverOption = None,
-    step: StepOption = None,
-    language: LanguageOption = None,
+    options: SubscribeOptions,
 ) -> ExitCode:
     """Register a subscription at a broker, and wait until it is in force.
 
@@ -111,10 +84,9 @@ async def subscribe(
     from pathcast.transport.broker_requests import DELIVERIES, RequestAccepted, Subscribe
     from pathcast.transport.security import own_id
 
-    asked = read_query(query, step, language)
-    chosen = carried_mode(asked.deliver) if deliver is None else deliver.value
+    asked = options.read(query)
     text = asked_query(asked.query, asked.language)
-    profile = DeliveryProfile(text, chosen, steps=asked.steps)
+    profile = DeliveryProfile(text, carried_mode(asked.deliver), steps=asked.steps)
     is_full, version, name = False, 0, brokers.client
 
     def is_awaited(body: bytes) -> bool:
@@ -261,3 +233,12 @@ def delivery_row(body: bytes) -> dict[str, Any]:
             notice = f"what follows waits at {told.host}, its host from now on"
             return {"subscription": subscription, "notice": notice, "host": told.host}
     return {"peer": told.peer, "notice": "refused", "code": told.code, "reason": told.reason}
+
+
+CLIENTS: Final = {
+    "subscribe": subscribe,
+    "unsubscribe": unsubscribe,
+    "publish": publish,
+    "inbox": inbox,
+}
+"""Name -> command of clients."""

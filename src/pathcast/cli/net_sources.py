@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator, Callable
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, Final
 
 import typer
 
-from pathcast.cli.console import guarded, say, say_error, write_json_line
-from pathcast.cli.exits import EXIT_CODES_HELP, ExitCode
+from pathcast.cli.console import say, say_error, write_json_line
+from pathcast.cli.exits import ExitCode
 from pathcast.cli.net_client import brokers_of, root_of
-from pathcast.cli.reach import CallOptions, with_reach
+from pathcast.cli.reach import CallOptions
 from pathcast.errors import ConfigError
 
 if TYPE_CHECKING:
@@ -30,14 +30,6 @@ ValidateOption = Annotated[
         "--validate/--no-validate", help="Whether its root takes only messages valid by the schema."
     ),
 ]
-
-
-def add_sources(app: typer.Typer) -> None:
-    """The commands about sources and interests."""
-    app.command("sources", epilog=EXIT_CODES_HELP)(guarded(with_reach(sources)))
-    app.command("interests", epilog=EXIT_CODES_HELP)(guarded(with_reach(interests)))
-    app.command("register-source", epilog=EXIT_CODES_HELP)(guarded(with_reach(register)))
-    app.command("withdraw-source", epilog=EXIT_CODES_HELP)(guarded(with_reach(withdraw)))
 
 
 async def sources(reach: CallOptions) -> ExitCode:
@@ -164,3 +156,12 @@ async def withdraw(source: SourceArgument, reach: CallOptions) -> ExitCode:
         await client.ask(RegisterSourceRequest(source, SourceEntry(withdrawn=True)))
     say(f"{source} is withdrawn")
     return ExitCode.OK
+
+
+SOURCES: Final = {
+    "sources": sources,
+    "interests": interests,
+    "register-source": register,
+    "withdraw-source": withdraw,
+}
+"""Name -> command about sources and interests."""

@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Coroutine
+from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
+from typing import TYPE_CHECKING, Annotated, Any, TypeVar
 
 import typer
 
 from pathcast.cli.console import print_settings
 from pathcast.cli.exits import ExitCode
 from pathcast.cli.log import LogFormat, LogLevel, begin_log, log_start
+from pathcast.cli.options import DescribeOption, OverrideOption
 
 if TYPE_CHECKING:
     from pathcast.settings import FileSettings
@@ -23,22 +25,22 @@ Ready = Callable[[str], None]
 """Called with the address of a node as soon as it listens."""
 
 
-class RunOptions(NamedTuple):
-    """Options of a command that runs a node.
+@dataclass(frozen=True)
+class RunOptions:
+    """Options of a command that runs a node."""
 
-    Attributes:
-        file: Settings of the node.
-        override: Settings that go over those of the file.
-        describe: Settings are described, and nothing runs.
-        log_format: How the log is written.
-        log_level: The least that is logged.
-    """
-
-    file: Path | None
-    override: list[str] | None
-    describe: bool
-    log_format: LogFormat
-    log_level: LogLevel
+    file: Annotated[
+        Path | None, typer.Argument(help="TOML file; --describe lists what it may say.")
+    ] = None
+    override: OverrideOption = None
+    describe: DescribeOption = False
+    log_format: Annotated[
+        LogFormat,
+        typer.Option("--log-format", help="Lines of the log: text for people, json for programs."),
+    ] = LogFormat.TEXT
+    log_level: Annotated[
+        LogLevel, typer.Option("--log-level", help="What is less than this is not logged.")
+    ] = LogLevel.INFO
 
 
 def run_node(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import fields, replace
+from dataclasses import dataclass, fields, replace
 from datetime import datetime
 from enum import StrEnum
 from pathlib import Path
@@ -33,9 +33,6 @@ class LanguageChoice(StrEnum):
 
 FormatOption = Annotated[
     Format, typer.Option("--format", help="text for people, json for programs.")
-]
-SettingsArgument = Annotated[
-    Path | None, typer.Argument(help="TOML file; --describe lists what it may say.")
 ]
 OverrideOption = Annotated[
     list[str] | None,
@@ -117,6 +114,16 @@ LabelOption = Annotated[
     list[str] | None,
     typer.Option("--label", metavar="NAME=VALUE", help="To find it by. Repeatable."),
 ]
+
+
+@dataclass(frozen=True)
+class QueryOptions:
+    """Options of a command that reads queries, whatever they come in, for messages."""
+
+    namespace: NamespaceOption = None
+    language: LanguageOption = None
+    values: ValuesOption = None
+    limit: LimitOption = None
 
 
 def existing(path: Path | None) -> Path | None:

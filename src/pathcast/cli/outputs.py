@@ -159,12 +159,11 @@ def why(
         pathcast why pipeline.toml --subscriber ann --message 7.xml
     """
     with extra("spark", "pathcast why"):
+        from pathcast.spark.reasons import batch_of, message_of
         from pathcast.spark.reasons import why as reasons_of
     place, settings = find_output(output)
     batch_id, found = None, None if content is None else read_bytes(content)
     if settings is not None:
-        with extra("spark", "pathcast why"):
-            from pathcast.spark.lookup import batch_of, message_of
         batch_id = batch_of(settings, message)
         found = message_of(settings, message) if found is None else found
     told = reasons_of(

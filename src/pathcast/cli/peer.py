@@ -5,47 +5,24 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, Final
 
 import typer
 
-from pathcast.cli.console import answers, extra, guarded, say
-from pathcast.cli.exits import EXIT_CODES_HELP, ExitCode
+from pathcast.cli.console import answers, extra, say
+from pathcast.cli.exits import ExitCode
 from pathcast.cli.local_processes import end_all, start_gone
-from pathcast.cli.log import LogFormat, LogFormatOption, LogLevel, LogLevelOption
 from pathcast.cli.node_command import Ready, RunOptions, run_node
-from pathcast.cli.options import DescribeOption, NewOption, OverrideOption, SettingsArgument
-from pathcast.cli.peer_client import RING, DirectoryOption, add_clients, peers_of, ring_in
-from pathcast.cli.reach import CallOptions, with_reach
+from pathcast.cli.options import NewOption
+from pathcast.cli.peer_client import CLIENTS, RING, DirectoryOption, peers_of, ring_in
+from pathcast.cli.reach import CallOptions
 from pathcast.errors import ConfigError
 
 if TYPE_CHECKING:
     pass
 
 
-def build_peer() -> typer.Typer:
-    """The commands about peers."""
-    app = typer.Typer(help="Peers that hold one automaton together.", no_args_is_help=True)
-    app.command("run", epilog=EXIT_CODES_HELP)(guarded(run_a_peer))
-    app.command("up", epilog=EXIT_CODES_HELP)(guarded(up))
-    app.command("ls", epilog=EXIT_CODES_HELP)(guarded(with_reach(ls)))
-    app.command("map", epilog=EXIT_CODES_HELP)(guarded(draw))
-    app.command("kill", epilog=EXIT_CODES_HELP)(guarded(kill))
-    app.command("leave", epilog=EXIT_CODES_HELP)(guarded(leave))
-    app.command("heal", epilog=EXIT_CODES_HELP)(guarded(heal))
-    app.command("down", epilog=EXIT_CODES_HELP)(guarded(down))
-    add_clients(app)
-    return app
-
-
-def run_a_peer(
-    file: SettingsArgument = None,
-    override: OverrideOption = None,
-    describe: DescribeOption = False,
-    new: NewOption = False,
-    log_format: LogFormatOption = LogFormat.TEXT,
-    log_level: LogLevelOption = LogLevel.INFO,
-) -> ExitCode:
+def run_a_peer(options: RunOptions, new: NewOption = False) -> ExitCode:
     """Run a peer until SIGTERM or Ctrl-C.
 
     It joins the ring by way of the base, holds the pieces of the automaton
@@ -79,7 +56,6 @@ def run_a_peer(
             is_new=new,
         )
 
-    options = RunOptions(file, override, describe, log_format, log_level)
     return run_node(PeerSettings, options, lambda settings: settings.peer.name, run)
 
 
@@ -203,3 +179,17 @@ def down(directory: DirectoryOption = RING) -> ExitCode:
     """End all peers, and with them the ring: what it held is gone, subscriptions stay."""
     end_all(ring_in(directory))
     return ExitCode.OK
+
+
+COMMANDS: Final = {
+    "run": run_a_peer,
+    "up": up,
+    "ls": ls,
+    "map": draw,
+    "kill": kill,
+    "leave": leave,
+    "heal": heal,
+    "down": down,
+    **CLIENTS,
+}
+"""Name -> command."""

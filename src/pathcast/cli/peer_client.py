@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Final
 
 import typer
 
+from pathcast.cli.asked_query import AskOptions
 from pathcast.cli.clients import (
     AfterOption,
     FollowOption,
@@ -27,10 +28,9 @@ from pathcast.cli.clients import (
     until_told,
     withdraw,
 )
-from pathcast.cli.console import extra, guarded, say, say_warning
-from pathcast.cli.exits import EXIT_CODES_HELP, ExitCode
-from pathcast.cli.reach import CallOptions, Reached, reached, with_reach
-from pathcast.cli.transform import read_query
+from pathcast.cli.console import extra, say, say_warning
+from pathcast.cli.exits import ExitCode
+from pathcast.cli.reach import CallOptions, Reached, reached
 from pathcast.errors import ConfigError
 from pathcast.limits import Limits
 
@@ -42,12 +42,6 @@ RING: Final = Path("ring")
 DirectoryOption = Annotated[
     Path, typer.Option("--directory", help="Directory of the ring, as it was begun.")
 ]
-
-
-def add_clients(app: typer.Typer) -> None:
-    """The commands of clients."""
-    for command in (subscribe, unsubscribe, publish, inbox):
-        app.command(epilog=EXIT_CODES_HELP)(guarded(with_reach(command)))
 
 
 def ring_in(directory: Path) -> LocalRing:
@@ -80,7 +74,7 @@ async def subscribe(
 
         pathcast peer subscribe dear '//order[total > 100]' --at p04
     """
-    asked = read_query(query)
+    asked = AskOptions().read(query)
     if asked.steps:
         reason = "a ring does no steps; net subscribe does"
         raise ConfigError("config.invalid", key=query, reason=reason)
@@ -184,3 +178,12 @@ def _told(body: bytes) -> dict[str, Any]:
         case Dropped():
             return dropped_row(told)
     return {"subscription": told.subscription, "notice": "not acknowledged yet"}
+
+
+CLIENTS: Final = {
+    "subscribe": subscribe,
+    "unsubscribe": unsubscribe,
+    "publish": publish,
+    "inbox": inbox,
+}
+"""Name -> command of clients."""

@@ -11,22 +11,20 @@ from typing import Annotated, Final
 
 import typer
 
+from pathcast.cli.asked_query import QueryArgument, SubscribeOptions
 from pathcast.cli.console import answers, extra, say_error, say_warning, write_json_line
 from pathcast.cli.exits import EXIT_CODES_HELP, ExitCode
 from pathcast.cli.messages import InputMessage, in_batches
-from pathcast.cli.net_client import DeliverOption
 from pathcast.cli.options import (
     Format,
     FormatOption,
-    LanguageOption,
     LimitOption,
     NamespaceOption,
-    StepOption,
     ThreadsOption,
     read_limits,
     read_namespaces,
 )
-from pathcast.cli.transform import QueryArgument, delivered, read_query
+from pathcast.cli.transform import delivered
 from pathcast.errors import PathcastError, UnsupportedQueryError, shown
 from pathcast.limits import Limits
 from pathcast.model import Subscription
@@ -125,12 +123,10 @@ class Preview:
 def preview(
     query: QueryArgument,
     sources: SourcesArgument,
+    options: SubscribeOptions,
     last: LastOption = 1_000,
-    deliver: DeliverOption = None,
-    step: StepOption = None,
     threads: ThreadsOption = None,
     namespace: NamespaceOption = None,
-    language: LanguageOption = None,
     limit: LimitOption = None,
     format_: FormatOption = Format.TEXT,
 ) -> ExitCode:
@@ -147,14 +143,12 @@ def preview(
         pathcast preview @cheap.xq --last 100000 s3://bucket/messages
         pathcast preview //alert pipeline.toml --namespace cap --format json
     """
-    asked = read_query(query, step, language)
-    if deliver is not None:
-        asked = asked._replace(deliver=deliver.value)
+    asked = options.read(query)
     namespaces = read_namespaces(namespace)
     try:
         compile_subscription(asked.query, namespaces, asked.deliver, asked.language)
     except UnsupportedQueryError as error:
-        if error.code != "subscription.fragment" or deliver is not None:
+        if error.code != "subscription.fragment" or options.deliver is not None:
             raise
         asked = asked._replace(deliver="ids")
     limits = read_limits(limit)

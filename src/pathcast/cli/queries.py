@@ -22,7 +22,7 @@ import typer
 from pathcast.cli.console import extra, say_error, say_warning
 from pathcast.cli.messages import STANDARD_INPUT
 from pathcast.cli.options import (
-    LanguageChoice,
+    QueryOptions,
     existing,
     read_language,
     read_limits,
@@ -95,30 +95,20 @@ def _place(each: RejectedSubscription) -> tuple[str, int]:
     return each.place.path, each.place.line
 
 
-def read_queries(
-    path: Path,
-    *,
-    namespace: list[str] | None = None,
-    limit: list[str] | None = None,
-    language: LanguageChoice | None = None,
-    values: Path | None = None,
-) -> QuerySource:
+def read_queries(path: Path, options: QueryOptions) -> QuerySource:
     """The queries at a path.
 
     Args:
         path: See the module.
-        namespace: `--namespace`.
-        limit: `--limit`.
-        language: `--language`, over that of a pipeline.
-        values: `--values`, likewise.
+        options: Of the command; those that are given go over what a pipeline says.
 
     Raises:
         ConfigError: An option or a setting cannot be used, or a table cannot be read.
         MissingDependencyError: It is a pipeline, and the extra `spark` is not installed.
         OSError: A file with a query a line cannot be read.
     """
-    given = read_namespaces(namespace)
-    chosen = read_language(language)
+    given = read_namespaces(options.namespace)
+    chosen = read_language(options.language)
     if path.suffix == PIPELINE_SUFFIX and path.is_file():
         with extra("spark", "the file of a pipeline"):
             from pathcast.spark import load_settings
@@ -126,7 +116,7 @@ def read_queries(
             from pathcast.spark.subscription_places import place_of
         settings = load_settings(path)
         wanted = settings.subscriptions
-        given_over = {"language": chosen, "values": values}
+        given_over = {"language": chosen, "values": options.values}
         wanted = wanted.model_copy(
             update={key: value for key, value in given_over.items() if value is not None}
         )
@@ -136,7 +126,7 @@ def read_queries(
             name,
             rows,
             {**wanted.namespaces, **given},
-            read_limits(limit, settings.engine.message_limits()),
+            read_limits(options.limit, settings.engine.message_limits()),
             rejected_max=wanted.rejected_max,
             last_valid=last_valid_of(settings),
         )
@@ -144,8 +134,8 @@ def read_queries(
         rows, has_subscribers = read_rows(path, "ids", chosen), True
     else:
         rows, has_subscribers = rows_of(read_bytes(path), path, chosen)
-    limits = read_limits(limit)
-    rows = rows_with_values(rows, values)
+    limits = read_limits(options.limit)
+    rows = rows_with_values(rows, options.values)
     return QuerySource(str(path), rows, given, limits, has_subscribers)
 
 

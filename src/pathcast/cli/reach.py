@@ -1,7 +1,7 @@
 """How commands reach a node: on this machine, by a context, or by an address.
 
-`pathcast net` and `pathcast peer` have these options in common: a command takes one parameter of
-type `CallOptions`, and `with_reach` makes options of its fields.
+`pathcast net` and `pathcast peer` have these options in common, a parameter of type `CallOptions`
+(`grouped_options`).
 
     pathcast net publish orders/ --at basel                       # a network of pathcast net up
     pathcast net publish orders/ --at basel --context ann.toml
@@ -10,13 +10,11 @@ type `CallOptions`, and `with_reach` makes options of its fields.
 
 from __future__ import annotations
 
-import functools
-import inspect
 import os
 from collections.abc import Callable
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Final, TypeVar, get_type_hints
+from typing import TYPE_CHECKING, Annotated, Any, Final
 
 import typer
 
@@ -28,8 +26,6 @@ if TYPE_CHECKING:
     from pathcast.transport.frames import Codec
     from pathcast.transport.grpc_streams import Address
     from pathcast.transport.nodes import Nodes
-
-T = TypeVar("T")
 
 OPERATOR: Final = "operator"
 TOKEN_VARIABLE: Final = "PATHCAST_TOKEN"
@@ -252,29 +248,3 @@ def reached(
 
     name = context.client.name
     return Reached(RemoteNodes(reach.addresses(which, context), name, codec), name, reach.at)
-
-
-def with_reach(command: Callable[..., T]) -> Callable[..., T]:
-    """Make a command whose parameter of type `CallOptions` is given as options, one a field."""
-    signature = inspect.signature(command)
-    hints = get_type_hints(command, include_extras=True)
-    (grouped,) = (name for name, hint in hints.items() if hint is CallOptions)
-    options = get_type_hints(CallOptions, include_extras=True)
-    keyword = inspect.Parameter.KEYWORD_ONLY
-    own = [
-        each.replace(annotation=hints[name], kind=keyword)
-        for name, each in signature.parameters.items()
-        if name != grouped
-    ]
-    shared = [
-        inspect.Parameter(each.name, keyword, default=each.default, annotation=options[each.name])
-        for each in fields(CallOptions)
-    ]
-
-    @functools.wraps(command)
-    def run(**given: Any) -> T:
-        reach = CallOptions(**{each.name: given.pop(each.name) for each in shared})
-        return command(**given, **{grouped: reach})
-
-    run.__signature__ = signature.replace(parameters=[*own, *shared])  # type: ignore[attr-defined]
-    return run

@@ -3,51 +3,28 @@
 from __future__ import annotations
 
 from functools import partial
-from typing import Annotated
+from typing import Annotated, Final
 
 import typer
 
 from pathcast.cli.console import (
     answers,
     extra,
-    guarded,
     say,
     write_json_line,
 )
-from pathcast.cli.exits import EXIT_CODES_HELP, ExitCode
-from pathcast.cli.log import LogFormat, LogFormatOption, LogLevel, LogLevelOption
+from pathcast.cli.exits import ExitCode
 from pathcast.cli.node_command import RunOptions, run_node
-from pathcast.cli.options import DescribeOption, OverrideOption, SettingsArgument
-from pathcast.cli.registry_clients import add_clients
+from pathcast.cli.registry_clients import CLIENTS
 from pathcast.cli.stores import opened_store
 from pathcast.errors import ConfigError
 
 
-def build_registry() -> typer.Typer:
-    """The commands about the service."""
-    app = typer.Typer(help="The registration service of a network.", no_args_is_help=True)
-    app.command("run", epilog=EXIT_CODES_HELP)(guarded(run_a_node))
-    app.command("ls", epilog=EXIT_CODES_HELP)(guarded(list_brokers))
-    app.command("status", epilog=EXIT_CODES_HELP)(guarded(show_placement))
-    app.command("place", epilog=EXIT_CODES_HELP)(guarded(place_anew))
-    app.command("gone", epilog=EXIT_CODES_HELP)(guarded(mark_as_gone))
-    app.command("sources", epilog=EXIT_CODES_HELP)(guarded(list_sources))
-    app.command("interests", epilog=EXIT_CODES_HELP)(guarded(list_interests))
-    app.command("withdraw-source", epilog=EXIT_CODES_HELP)(guarded(withdraw_source))
-    app.command("lint", epilog=EXIT_CODES_HELP)(guarded(lint_interests))
-    add_clients(app)
-    return app
-
-
 def run_a_node(
-    file: SettingsArgument = None,
-    override: OverrideOption = None,
-    describe: DescribeOption = False,
+    options: RunOptions,
     new: Annotated[
         bool, typer.Option("--new", help="Make the profile database, if it is not there.")
     ] = False,
-    log_format: LogFormatOption = LogFormat.TEXT,
-    log_level: LogLevelOption = LogLevel.INFO,
 ) -> ExitCode:
     """Run a node of the registration service until SIGTERM or Ctrl-C.
 
@@ -61,7 +38,6 @@ def run_a_node(
     with extra("net", "pathcast registry run"):
         from pathcast.transport.registry_process import run_registry
         from pathcast.transport.registry_settings import RegistrySettings
-    options = RunOptions(file, override, describe, log_format, log_level)
     run = partial(run_registry, is_new=new)
     return run_node(RegistrySettings, options, lambda settings: settings.registry.name, run)
 
@@ -286,3 +262,18 @@ def withdraw_source(
         opened.write([Removal("source", source)])
     say(f"{source} is withdrawn")
     return ExitCode.OK
+
+
+COMMANDS: Final = {
+    "run": run_a_node,
+    "ls": list_brokers,
+    "status": show_placement,
+    "place": place_anew,
+    "gone": mark_as_gone,
+    "sources": list_sources,
+    "interests": list_interests,
+    "withdraw-source": withdraw_source,
+    "lint": lint_interests,
+    **CLIENTS,
+}
+"""Name -> command."""

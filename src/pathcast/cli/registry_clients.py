@@ -7,19 +7,17 @@ nodes of the service are, a context says (`[[registry]]`), or `--registry HOST:P
 from __future__ import annotations
 
 import contextlib
-from collections.abc import AsyncIterator, Callable, Coroutine
-from typing import TYPE_CHECKING, Annotated, Any, Final
+from collections.abc import AsyncIterator
+from typing import TYPE_CHECKING, Annotated, Final
 
 import typer
 
-from pathcast.cli.console import extra, guarded, say, write_json_line
-from pathcast.cli.exits import EXIT_CODES_HELP, ExitCode
-from pathcast.cli.net_client import DeliverOption
+from pathcast.cli.asked_query import QueryArgument, SubscribeOptions
+from pathcast.cli.console import extra, say, write_json_line
+from pathcast.cli.exits import ExitCode
 from pathcast.cli.net_sources import SchemaOption, ValidateOption, read_schema
-from pathcast.cli.options import LabelOption, LanguageOption, StepOption, read_labels
-from pathcast.cli.reach import CallOptions, with_reach
-from pathcast.cli.transform import QueryArgument, read_query
-from pathcast.engine import carried_mode
+from pathcast.cli.options import LabelOption, read_labels
+from pathcast.cli.reach import CallOptions
 from pathcast.errors import ConfigError
 
 if TYPE_CHECKING:
@@ -46,21 +44,6 @@ RateOption = Annotated[
 BytesOption = Annotated[
     float | None, typer.Option("--bytes", min=0.0, help="Bytes of a message, as expected.")
 ]
-
-
-def add_clients(app: typer.Typer) -> None:
-    """The commands of sources and users."""
-    commands: dict[str, Callable[..., Coroutine[Any, Any, ExitCode]]] = {
-        "register-source": register_source,
-        "update-source": update_source,
-        "register-interest": register_interest,
-        "change-interest": change_interest,
-        "delete-interest": delete_interest,
-        "locate": locate,
-        "complete": complete_interest,
-    }
-    for name, command in commands.items():
-        app.command(name, epilog=EXIT_CODES_HELP)(guarded(with_reach(command)))
 
 
 @contextlib.asynccontextmanager
@@ -145,11 +128,9 @@ async def update_source(
 async def register_interest(
     query: QueryArgument,
     reach: CallOptions,
-    deliver: DeliverOption = None,
+    options: SubscribeOptions,
     location: Location = "",
     label: LabelOption = None,
-    step: StepOption = None,
-    language: LanguageOption = None,
 ) -> ExitCode:
     """Register an interest, and print its id and its host broker as JSON, when it is in force.
 
@@ -158,13 +139,13 @@ async def register_interest(
         pathcast registry register-interest '/order[total > 100]' --location eu/ch/bern
         pathcast net inbox --broker HOST:PORT
     """
-    asked = read_query(query, step, language)
+    asked = options.read(query)
     labels = read_labels(label)
 
     async with _registrant(reach) as client:
         made = await client.register_interest(
             asked.query,
-            deliver=carried_mode(asked.deliver) if deliver is None else deliver.value,
+            deliver=asked.deliver,
             location=location,
             labels=labels,
             steps=asked.steps,
@@ -179,10 +160,8 @@ async def change_interest(
     interest: InterestArgument,
     query: QueryArgument,
     reach: CallOptions,
-    deliver: DeliverOption = None,
+    options: SubscribeOptions,
     label: LabelOption = None,
-    step: StepOption = None,
-    language: LanguageOption = None,
     pause: Annotated[
         bool, typer.Option("--pause", help="Nothing is delivered until it is changed again.")
     ] = False,
@@ -191,14 +170,14 @@ async def change_interest(
 
     When that is in force, a notice comes into the inbox.
     """
-    asked = read_query(query, step, language)
+    asked = options.read(query)
     labels = read_labels(label)
 
     async with _registrant(reach) as client:
         await client.change_interest(
             interest,
             asked.query,
-            deliver=carried_mode(asked.deliver) if deliver is None else deliver.value,
+            deliver=asked.deliver,
             labels=labels,
             paused=pause,
             steps=asked.steps,
@@ -251,3 +230,15 @@ async def complete_interest(
             text = interest[: found.offset] + each.text
             write_json_line({"interest": text, "kind": each.kind})
     return ExitCode.OK
+
+
+CLIENTS: Final = {
+    "register-source": register_source,
+    "update-source": update_source,
+    "register-interest": register_interest,
+    "change-interest": change_interest,
+    "delete-interest": delete_interest,
+    "locate": locate,
+    "complete": complete_interest,
+}
+"""Name -> command of sources and users."""

@@ -11,24 +11,22 @@ which tells the broker.
 from __future__ import annotations
 
 import uuid
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Sequence
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Annotated, Final, Literal
 
 import typer
 
+from pathcast.cli.asked_query import QueryArgument, SubscribeOptions
 from pathcast.cli.columns import print_columns
-from pathcast.cli.console import answers, extra, guarded, say, write_json_line
-from pathcast.cli.exits import EXIT_CODES_HELP, ExitCode
-from pathcast.cli.net_client import DeliverOption
+from pathcast.cli.console import answers, extra, say, write_json_line
+from pathcast.cli.exits import ExitCode
 from pathcast.cli.options import (
     Format,
     FormatOption,
     LabelOption,
-    LanguageOption,
     LimitOption,
     NamespaceOption,
-    StepOption,
     read_labels,
     read_language,
     read_limits,
@@ -56,7 +54,6 @@ from pathcast.cli.sub_store import (
     unknown,
     with_period,
 )
-from pathcast.cli.transform import QueryArgument, read_query
 from pathcast.engine import carried_mode
 from pathcast.errors import ConfigError, PathcastError
 from pathcast.query import CostClass, compile_subscription
@@ -73,44 +70,19 @@ IdArgument = Annotated[str, typer.Argument(metavar="ID", help="Of the subscripti
 IdsArgument = Annotated[list[str], typer.Argument(metavar="ID...", help="Of subscriptions.")]
 
 
-def build_sub() -> typer.Typer:
-    """The commands about subscriptions in a database."""
-    app = typer.Typer(
-        help="Subscriptions in a profile database, which pipelines read.", no_args_is_help=True
-    )
-    commands: Mapping[str, Callable[..., ExitCode]] = {
-        "add": add,
-        "ls": list_all,
-        "show": show,
-        "preview": preview,
-        "edit": edit,
-        "pause": pause,
-        "resume": resume,
-        "rm": remove,
-        "history": history,
-        "import": import_file,
-        "export": export_all,
-    }
-    for name, command in commands.items():
-        app.command(name, epilog=EXIT_CODES_HELP)(guarded(command))
-    return app
-
-
 def add(
     query: QueryArgument,
     store: StoreOption,
     owner: Annotated[
         str, typer.Option("--owner", metavar="NAME", help="Subscriber that deliveries go to.")
     ],
+    options: SubscribeOptions,
     id: Annotated[
         str | None,
         typer.Option("--id", help="Of the subscription. Default: one that is made and printed."),
     ] = None,
-    deliver: DeliverOption = None,
     namespace: NamespaceOption = None,
     label: LabelOption = None,
-    step: StepOption = None,
-    language: LanguageOption = None,
     start: FromOption = None,
     end: UntilOption = None,
     dear: DearOption = Dear.WARN,
@@ -126,14 +98,14 @@ def add(
         pathcast sub add @cheap.xq --owner bob --id cheap --label tier=gold
         pathcast sub add //offer --owner cleo --until 2026-12-31T18:00+01:00
     """
-    asked = read_query(query, step, language)
+    asked = options.read(query)
     with extra("net", COMMAND):
         from pathcast.store import ProfileRecord
     made = ProfileRecord(
         id or uuid.uuid4().hex,
         owner,
         asked.query,
-        carried_mode(asked.deliver) if deliver is None else deliver.value,
+        carried_mode(asked.deliver),
         read_namespaces(namespace),
         read_labels(label),
         steps=asked.steps,
@@ -226,15 +198,13 @@ def preview(
 def edit(
     id: IdArgument,
     store: StoreOption,
+    options: SubscribeOptions,
     query: Annotated[
         str | None,
         typer.Argument(metavar="[QUERY]", help="The new query, or @FILE; @- for standard input."),
     ] = None,
-    deliver: DeliverOption = None,
     namespace: NamespaceOption = None,
     label: LabelOption = None,
-    step: StepOption = None,
-    language: LanguageOption = None,
     start: FromOption = None,
     end: UntilOption = None,
     dear: DearOption = Dear.WARN,
@@ -250,17 +220,17 @@ def edit(
         before = changeable(opened, id)
         after = before
         if query is not None:
-            asked = read_query(query, step, language)
+            asked = options.read(query)
             after = replace(after, query=asked.query, language=asked.language)
-            if asked.steps or step is not None:
+            if asked.steps or options.step is not None:
                 after = replace(after, steps=asked.steps)
         else:
-            if step is not None:
-                after = replace(after, steps=tuple(step))
-            if language is not None:
-                after = replace(after, language=read_language(language))
-        if deliver is not None:
-            after = replace(after, deliver=deliver.value)
+            if options.step is not None:
+                after = replace(after, steps=tuple(options.step))
+            if options.language is not None:
+                after = replace(after, language=read_language(options.language))
+        if options.deliver is not None:
+            after = replace(after, deliver=options.deliver.value)
         if namespace is not None:
             after = replace(after, namespaces=read_namespaces(namespace))
         if label is not None:
@@ -391,3 +361,19 @@ def _cost(profile: ProfileRecord) -> str:
 def _short(query: str) -> str:
     text = " ".join(query.split())
     return text if len(text) <= QUERY_WIDTH else text[: QUERY_WIDTH - 3] + "..."
+
+
+COMMANDS: Final = {
+    "add": add,
+    "ls": list_all,
+    "show": show,
+    "preview": preview,
+    "edit": edit,
+    "pause": pause,
+    "resume": resume,
+    "rm": remove,
+    "history": history,
+    "import": import_file,
+    "export": export_all,
+}
+"""Name -> command."""

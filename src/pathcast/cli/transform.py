@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from pathlib import Path, PurePath
 from typing import Annotated
 
 import typer
 
+from pathcast.cli.asked_query import AskOptions, QueryArgument
 from pathcast.cli.console import say, say_error, say_warning, write_json_line
 from pathcast.cli.exits import EXIT_CODES_HELP, ExitCode
 from pathcast.cli.messages import (
@@ -22,24 +23,15 @@ from pathcast.cli.messages import (
 from pathcast.cli.options import (
     Format,
     FormatOption,
-    LanguageChoice,
-    LanguageOption,
     LimitOption,
     NamespaceOption,
-    StepOption,
     ThreadsOption,
-    read_language,
     read_limits,
     read_namespaces,
 )
-from pathcast.cli.queries import read_bytes
-from pathcast.errors import ConfigError, PathcastError, shown
-from pathcast.model import Subscription
+from pathcast.errors import PathcastError, shown
 from pathcast.query.names import is_text
 from pathcast.registry import Deliveries, Registry
-from pathcast.registry.subscription_files import subscription_of
-
-QUERY_ID = "query"
 
 STEM_BYTES_MAX = 200
 """Bytes of a message's name that the names of its results begin with; systems allow 255 in all."""
@@ -50,19 +42,11 @@ TRANSFORM_EPILOG = (
     '<hit year="1999"><title>Sand</title></hit> for every such book. ' + EXIT_CODES_HELP
 )
 
-QueryArgument = Annotated[
-    str,
-    typer.Argument(
-        metavar="QUERY",
-        help="An XQuery FLWR or XPath expression, or @FILE for the one in FILE; @- for standard "
-        "input.",
-    ),
-]
-
 
 def transform(
     query: QueryArgument,
     messages: Annotated[list[str], typer.Argument(metavar="MESSAGE...", help=MESSAGES_HELP)],
+    options: AskOptions,
     out: Annotated[
         Path | None,
         typer.Option(
@@ -72,10 +56,8 @@ def transform(
             show_default=False,
         ),
     ] = None,
-    step: StepOption = None,
     threads: ThreadsOption = None,
     namespace: NamespaceOption = None,
-    language: LanguageOption = None,
     limit: LimitOption = None,
     format_: FormatOption = Format.TEXT,
 ) -> ExitCode:
@@ -90,7 +72,7 @@ def transform(
     check_standard_input(query.removeprefix("@"), *messages)
     limits = read_limits(limit)
     registry = Registry(limits, read_namespaces(namespace), threads=threads)
-    registry.add(read_query(query, step, language)._replace(deliver="fragment"))
+    registry.add(options.read(query)._replace(deliver="fragment"))
     writer = None if out is None else _ResultFiles(out)
     refused = undecided = results = 0
     for batch in read_batches(messages, limits):
@@ -107,43 +89,6 @@ def transform(
     if writer is not None:
         say(f"{results:,} results in {writer.folder}")
     return ExitCode.REFUSED if refused or undecided else ExitCode.OK
-
-
-def read_query(
-    given: str,
-    steps: Sequence[str] | None = None,
-    language: LanguageChoice | None = None,
-) -> Subscription:
-    """The query that an argument means: itself or, after an @, the content of a file.
-
-    Args:
-        given: The argument.
-        steps: Steps that are done after those that the file says.
-        language: Its language where the file says none.
-
-    Returns:
-        With `QUERY_ID` for id and subscriber; delivered as the file says, else as fragments.
-
-    Raises:
-        ConfigError: The file is not UTF-8.
-        OSError: The file cannot be read.
-    """
-    chosen = read_language(language)
-    if not given.startswith("@"):
-        return Subscription(QUERY_ID, QUERY_ID, given, steps=tuple(steps or ()), language=chosen)
-    path = Path(given[1:])
-    try:
-        text = read_bytes(path).decode("utf-8")
-    except UnicodeDecodeError as error:
-        reason = f"not UTF-8: {error.reason} at byte {error.start}"
-        raise ConfigError("config.invalid", key=str(path), reason=reason) from error
-    said = subscription_of(text, Path(path.name))
-    return said._replace(
-        id=QUERY_ID,
-        subscriber=QUERY_ID,
-        steps=(*said.steps, *(steps or ())),
-        language=said.language or chosen,
-    )
 
 
 def delivered(

@@ -38,7 +38,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from functools import partial
 from itertools import groupby
-from typing import Protocol
+from typing import TYPE_CHECKING
 
 from msgspec.structs import replace
 
@@ -62,32 +62,10 @@ from pathcast.dht.messages import (
 from pathcast.dht.ring import Ring
 from pathcast.dht.walking import GoOn, walk
 
+if TYPE_CHECKING:
+    from pathcast.dht.records import RecordStore
+
 Arc = tuple[int, int]
-
-
-class Holdings(Protocol):
-    """The records that custody needs to read and to move.
-
-    Attributes:
-        droppings: How often this member has dropped copies.
-    """
-
-    droppings: int
-
-    def has_all(self, member: Member, low: int, high: int) -> bool:
-        """Whether a member has been given all records of an arc that are held here."""
-
-    def given_at(self, member: Member) -> int:
-        """How often a member had dropped copies when it was given what it has been given.
-
-        Only of a member that has all of some arc.
-        """
-
-    def give_all(self, member: Member) -> None:
-        """A member may have dropped what it was given: it is given all anew."""
-
-    def fetch(self, member: Member, low: int, high: int, then: Callable[[bool], None]) -> None:
-        """Take all records that a member holds of an arc; says whether they came."""
 
 
 class Custodian:
@@ -110,7 +88,7 @@ class Custodian:
         ring: Ring,
         asking: Questions,
         copies: int,
-        holdings: Holdings,
+        holdings: RecordStore,
         membership: Membership,
     ) -> None:
         self.doubtful: list[Arc] = []

@@ -172,7 +172,7 @@ class RecordStore:
         if self._custody is not None:
             self._custody.round()
 
-    # As `pathcast.dht.custody.Holdings`.
+    # For the custodian.
 
     def has_all(self, member: Member, low: int, high: int) -> bool:
         """Whether a successor has been given all that is held of an arc."""
@@ -182,7 +182,10 @@ class RecordStore:
         return not any(is_in_range(low, identifier(k), high) for k in owed)
 
     def given_at(self, member: Member) -> int:
-        """How often a member had dropped copies when it was given what it has been given."""
+        """How often a member had dropped copies when it was given what it has been given.
+
+        Only of a member that has all of some arc.
+        """
         return self._given_at[member]
 
     def give_all(self, member: Member) -> None:

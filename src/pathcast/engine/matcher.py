@@ -15,8 +15,9 @@ import pyarrow as pa
 from pathcast.engine.messages import Messages, joined, message_column, refused_rows
 from pathcast.engine.results import BatchResult, MatchResult, stored
 from pathcast.errors import ConfigError
+from pathcast.kernel.matcher import BatchAnswer
 from pathcast.limits import Limits
-from pathcast.model import BatchAnswer, MatcherOptions, MessageBytes
+from pathcast.model import MatcherOptions, MessageBytes
 
 
 class BatchMatcher(Protocol):

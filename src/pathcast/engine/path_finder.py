@@ -21,8 +21,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import NamedTuple, NoReturn
 
+from pathcast.boundary import native, native_errors
 from pathcast.errors import NotPicklableError
-from pathcast.kernel.path_finder import KernelPathFinder
 
 
 class FoundPaths(NamedTuple):
@@ -37,6 +37,11 @@ class FoundPaths(NamedTuple):
     steps: int
 
 
+def native_finder() -> native.PathFinder:
+    """A set of paths in the kernel, which runs its lazy DFA."""
+    return native.PathFinder()
+
+
 class PathFinder:
     """A set of paths that grows.
 
@@ -45,7 +50,7 @@ class PathFinder:
     """
 
     def __init__(self) -> None:
-        self._found_by = KernelPathFinder()
+        self._native = native_finder()
 
     def number(self, labels: Sequence[tuple[str | None, str | None] | None]) -> int:
         """The number of a path, new or known.
@@ -54,7 +59,8 @@ class PathFinder:
             labels: Of its transitions: namespace and local name, each None where any will do; None
                 for the epsilon-transition of `//`. There are never two of these in sequence.
         """
-        return self._found_by.number(labels)
+        with native_errors():
+            return self._native.number(list(labels))
 
     def find(
         self,
@@ -73,7 +79,9 @@ class PathFinder:
 
         Cost: One look-up an element, and what the lazy DFA has not seen before.
         """
-        return FoundPaths(*self._found_by.find(names, name, depth, entries))
+        with native_errors():
+            found = self._native.find(list(names), list(name), list(depth), list(entries))
+        return FoundPaths(*found)
 
     def __reduce__(self) -> NoReturn:
         raise NotPicklableError(
@@ -83,4 +91,4 @@ class PathFinder:
         )
 
     def __len__(self) -> int:
-        return len(self._found_by)
+        return len(self._native)

@@ -30,8 +30,9 @@ import pyarrow.compute as pc
 from pathcast.engine.notebook import html_table
 from pathcast.engine.verdicts import Verdicts, undecided_at, verdict_table
 from pathcast.errors import PathcastError
+from pathcast.kernel.matcher import BatchAnswer
 from pathcast.limits import Limits
-from pathcast.model import BatchAnswer, BatchStats, IdsByNumber, StoredAnswer, SubscriptionWork
+from pathcast.model import BatchStats, IdsByNumber, StoredAnswer, SubscriptionWork
 
 ERROR_TYPE = pa.struct(
     [

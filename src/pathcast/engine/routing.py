@@ -26,12 +26,14 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import NoReturn
 
+from pathcast.boundary import native, native_errors
 from pathcast.engine.matcher import matched, matcher_options
 from pathcast.engine.messages import Messages
 from pathcast.engine.results import BatchResult
 from pathcast.errors import ConfigError, NotPicklableError
 from pathcast.kernel.matcher import KernelMatcher
-from pathcast.kernel.routing import KernelRoutingStream, KernelRoutingTable
+from pathcast.kernel.routing import KernelRoutingTable
+from pathcast.kernel.streams import check_refusal
 from pathcast.limits import Limits, StreamBounds
 from pathcast.model import CACHE_BYTES_MAX, RoutingEntry
 
@@ -173,8 +175,8 @@ class RoutingStream:
     before the end of the message is ours.
     """
 
-    def __init__(self, backend: KernelRoutingStream) -> None:
-        self._backend = backend
+    def __init__(self, stream: native.RoutingStream) -> None:
+        self._native = stream
         self._is_open = False
 
     def begin(self, encoding: str | None = None) -> None:
@@ -183,7 +185,8 @@ class RoutingStream:
         Args:
             encoding: What the caller knows of its encoding; goes before mark and declaration.
         """
-        self._backend.begin(encoding)
+        with native_errors():
+            self._native.begin(encoding)
         self._is_open = True
 
     def feed(self, block: bytes) -> None:
@@ -196,7 +199,8 @@ class RoutingStream:
         """
         if not self._is_open:
             raise ValueError("no message has begun: begin comes first")
-        self._backend.feed(block)
+        with native_errors():
+            check_refusal(self._native.feed(block))
 
     def finish(self) -> list[int]:
         """The message ends here; its targets, ascending.
@@ -207,29 +211,33 @@ class RoutingStream:
         """
         if not self._is_open:
             raise ValueError("no message has begun: begin comes first")
-        self._backend.finish()
+        with native_errors():
+            check_refusal(self._native.finish())
         self._is_open = False
-        return self._backend.targets
+        return self.targets
 
     @property
     def targets(self) -> list[int]:
         """The targets reached so far, ascending."""
-        return self._backend.targets
+        with native_errors():
+            return self._native.targets()
 
     @property
     def is_final(self) -> bool:
         """Whether no other target can be reached."""
-        return self._backend.decided_at is not None
+        return self.decided_at is not None
 
     @property
     def decided_at(self) -> int | None:
         """Bytes that had arrived when the decision was final; None while it is not."""
-        return self._backend.decided_at
+        with native_errors():
+            return self._native.decided_at()
 
     @property
     def memory(self) -> int:
         """Bytes of memory held for the message, about."""
-        return self._backend.memory
+        with native_errors():
+            return self._native.memory()
 
     def __reduce__(self) -> NoReturn:
         raise NotPicklableError(

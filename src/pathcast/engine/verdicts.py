@@ -26,8 +26,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from pathcast.errors import EvaluationBudgetError, MessageBudgetError, PathcastError
+from pathcast.kernel.matcher import BatchAnswer
 from pathcast.limits import Limits
-from pathcast.model import BatchAnswer, OverBudget
+from pathcast.model import OverBudget
 
 VERDICTS_SCHEMA = pa.schema(
     [

@@ -16,7 +16,8 @@ This room imports nothing of Pathcast.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Final, TypeAlias
 
@@ -232,6 +233,37 @@ class RegistrationError(PathcastError, ValueError):
 
 class MissingDependencyError(PathcastError, ImportError):
     """A library of an optional part is not installed."""
+
+
+@contextmanager
+def extra(name: str, purpose: str) -> Iterator[None]:
+    """Turns a missing library into an error that names the extra to install.
+
+    Args:
+        name: The extra of the distribution that has the library.
+        purpose: What needs it, as the beginning of a sentence.
+
+    Raises:
+        MissingDependencyError: An import inside failed because a library is not installed.
+
+    Example:
+        >>> with extra("spark", "pathcast run"):
+        ...     import no_such_module
+        Traceback (most recent call last):
+        ...
+        pathcast.errors.MissingDependencyError: pathcast run needs no_such_module, which is not \
+installed: pip install 'pathcast[spark]'
+    """
+    try:
+        yield
+    except ModuleNotFoundError as error:
+        missing = error.name or "a library"
+        # A module of our own that is missing is a broken installation, not an extra.
+        if missing.split(".")[0] == "pathcast":
+            raise
+        raise MissingDependencyError(
+            "dependency.missing", purpose=purpose, module=missing, extra=name
+        ) from error
 
 
 class JavaMissingError(PathcastError, RuntimeError):

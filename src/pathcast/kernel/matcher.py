@@ -8,11 +8,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, overload
+from typing import TYPE_CHECKING, Any, TypeAlias, overload
 
 from pathcast.boundary import cache_bytes, native, native_errors
 from pathcast.errors import PathcastError, error_for
-from pathcast.model import BatchStats, MatcherOptions, OverBudget
+from pathcast.model import BatchStats, MatcherOptions, OverBudget, StoredAnswer
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -40,9 +40,13 @@ class KernelMatcher:
 
 
 class KernelAnswer:
-    """A `pathcast.model.BatchAnswer` of the kernel.
+    """The kernel's answer to one batch; nothing of it is made before it is asked for.
 
     Of refusals there are few, and each reading makes them anew.
+
+    Attributes:
+        count: Gives how many queries a message satisfies, by its place in the batch.
+        numbers: Gives the numbers of these queries, ascending.
     """
 
     def __init__(self, answer: native.Answer) -> None:
@@ -55,18 +59,18 @@ class KernelAnswer:
 
     @cached_property
     def matches(self) -> pa.Array:
-        """The numbers of the queries by message (`BatchAnswer.matches`)."""
+        """`list<uint32>`: queries by message; null for a missing one, empty for a refused one."""
         with native_errors():
             return self._answer.matches()
 
     @property
     def refusals(self) -> list[tuple[int, PathcastError]]:
-        """Position and error of each refusal (`BatchAnswer.refusals`)."""
+        """Position in the batch and error, ascending by position."""
         return [(row, error_for(code, params)) for row, code, params in self._answer.refusals()]
 
     @cached_property
     def over_budget(self) -> OverBudget | None:
-        """The undecided pairs (`BatchAnswer.over_budget`)."""
+        """Pairs that could not be decided; their queries are not in `matches`. None: no pair."""
         return OverBudget(*self._answer.undecided()) if self._answer.undecided_count else None
 
     @cached_property
@@ -84,13 +88,17 @@ class KernelAnswer:
 
     @cached_property
     def stats(self) -> BatchStats:
-        """The counters of the batch (`BatchAnswer.stats`)."""
+        """Counters of the batch."""
         return BatchStats(**self._answer.stats())
 
     @cached_property
     def query_ids(self) -> KernelIds:
-        """The ids by number (`BatchAnswer.query_ids`)."""
+        """Number of a query -> its id. Does not change after it was handed out."""
         return KernelIds(self._answer.entries())
+
+
+BatchAnswer: TypeAlias = KernelAnswer | StoredAnswer
+"""An answer to one batch, as the kernel gave it or as it is kept."""
 
 
 def verdicts_of(

@@ -5,22 +5,20 @@ Source: Diao and Franklin, VLDB 2003, sections 3 and 5, for the names of the ope
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from pathcast.query.canonical import literal_text
-from pathcast.query.xquery import Target, paper_form
+from pathcast.query.syntax import Flwor, For, LocationPath, Program
+from pathcast.query.xquery import conjuncts, framed, returned, text_of
 
 if TYPE_CHECKING:
     from pathcast.model import Subscription
     from pathcast.query import CompiledSubscription
-    from pathcast.query.syntax import NameTest
-    from pathcast.query.xquery.paper import PaperCondition, PaperStep
+    from pathcast.query.syntax import Expr
 
-_SHOWN_MAX = 5
-"""Values of a list that are shown."""
 _CHARACTERS_MAX = 400
-"""Characters of a path that are shown."""
+"""Characters of a path or condition that are shown."""
 
 _DELIVER = {
     "fragment": "message factory: write the results",
@@ -58,17 +56,21 @@ def _shared(
     compiled: CompiledSubscription, told: Mapping[str, Any]
 ) -> tuple[list[str], dict[str, int]]:
     """A plan among the shared ones."""
-    form = None if compiled.program is None else paper_form(compiled.program)
-    if form is None:
-        # A bare path, whose gate is the path itself.
-        lines = [f"path {_shortened(path)}" for path in compiled.alternatives]
-        predicates, returns = [], ["."]
-    else:
-        lines = [f"binding path {_steps(form.binding)}"]
-        own = [each for step in form.binding for each in step.conditions]
-        predicates = [_condition(each) for each in (*own, *form.predicates)]
-        returns = [_end(each.steps, each.target, each.attribute) for each in form.returns]
-    shared = {"binding path" if form is None else lines[0]: told["binding"] - 1}
+    flwor = None if compiled.program is None else framed(compiled.program.body)
+    match flwor:
+        case Flwor(clauses=(For(source=LocationPath(steps=steps) as path),)):
+            bare = replace(path, steps=tuple(replace(each, predicates=()) for each in steps))
+            lines = [f"binding path {_text(bare)}"]
+            asked = [each for step in steps for each in step.predicates]
+            asked += [] if flwor.where is None else [flwor.where]
+            predicates = [_text(each) for every in asked for each in conjuncts(every)]
+            returns = [_text(each) for each in returned(flwor.body)]
+            shared = {lines[0]: told["binding"] - 1}
+        case _:
+            # A bare path, whose gate is the path itself.
+            lines = [f"path {_shortened(path)}" for path in compiled.alternatives]
+            predicates, returns = [], ["."]
+            shared = {"binding path": told["binding"] - 1}
     lines += [f"  predicate {each}" for each in predicates]
     lines.append("selection of BoundNodes")
     lines += [f"  GroupBy {each}" for each in dict.fromkeys(returns)]
@@ -84,44 +86,10 @@ def _shared(
     return lines, shared
 
 
-def _shortened(path: str) -> str:
-    """A path without most of a long list."""
-    return path if len(path) <= _CHARACTERS_MAX else f"{path[:_CHARACTERS_MAX]}..."
+def _text(expr: Expr) -> str:
+    return _shortened(text_of(Program(expr)))
 
 
-def _steps(steps: Sequence[PaperStep]) -> str:
-    return "".join(("//" if step.is_descendant else "/") + _name(step.name) for step in steps)
-
-
-def _end(steps: Sequence[PaperStep], target: Target, attribute: NameTest | None) -> str:
-    """A path from a node, and what of its end is meant."""
-    path = _steps(steps)
-    parts = [f".{path}" if path.startswith("//") else path.removeprefix("/")] if path else []
-    if target is Target.TEXT:
-        parts.append("text()")
-    elif target is Target.ATTRIBUTE and attribute is not None:
-        parts.append("@" + _name(attribute))
-    return "/".join(parts) or "."
-
-
-def _condition(condition: PaperCondition) -> str:
-    subject = _end(condition.steps, condition.target, condition.attribute)
-    if condition.operator is None or condition.constant is None:
-        return f"{subject} exists"
-    constant = condition.constant
-    if isinstance(constant, tuple):
-        more = ", ..." if len(constant) > _SHOWN_MAX else ""
-        shown = f"({', '.join(map(_literal, constant[:_SHOWN_MAX]))}{more})"
-    else:
-        shown = _literal(constant)
-    return f"{subject} {condition.operator.value} {shown}"
-
-
-def _literal(constant: str | float) -> str:
-    return literal_text(constant) if isinstance(constant, str) else f"{constant:g}"
-
-
-def _name(test: NameTest) -> str:
-    if test.local is None:
-        return "*" if test.uri is None else f"Q{{{test.uri}}}*"
-    return f"Q{{{test.uri}}}{test.local}" if test.uri else test.local
+def _shortened(text: str) -> str:
+    """A text without most of a long list."""
+    return text if len(text) <= _CHARACTERS_MAX else f"{text[:_CHARACTERS_MAX]}..."

@@ -20,7 +20,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, Final, cast
+from typing import TYPE_CHECKING, Any, Final, TypeAlias, cast
 
 import pyarrow as pa
 
@@ -45,6 +45,7 @@ from pathcast.model import (
     Recipient,
     RegisterReport,
     StepData,
+    StoredDeliveries,
     Subscription,
 )
 from pathcast.query import CompiledSubscription, CostClass, compile_subscription
@@ -83,7 +84,7 @@ def _compiled(subscription: Subscription) -> CompiledSubscription:
 
 
 class KernelDeliveries:
-    """A `pathcast.model.DeliveryAnswer` of the kernel.
+    """The kernel's deliveries of one batch; nothing of them is made before it is asked for.
 
     Of refusals and verdicts there are few, and each reading makes them anew.
     """
@@ -95,27 +96,43 @@ class KernelDeliveries:
         return len(self._answer)
 
     def places(self, message: int) -> range:
-        """Places of the deliveries of a message."""
+        """Places of the deliveries of a message, by its place in the batch."""
         return range(*self._answer.places(message))
 
     def deliveries(self, places: range) -> list[tuple[int, str, int, bytes | None]]:
-        """Deliveries by their places."""
+        """Deliveries by their places.
+
+        Each is the place of its message, the id of its subscription, its number among the results
+        of the subscription for the message, and the result: None for deliver="ids". Ascending by
+        message, then by number of subscription, then by result.
+
+        Args:
+            places: Consecutive.
+        """
         return self._answer.deliveries(places.start, places.stop)
 
     def recipient(self, place: int) -> tuple[Recipient, DeliveredNode | None]:
-        """Whom the delivery at a place goes to, and its node (`DeliveryAnswer.recipient`)."""
+        """Whom the delivery at a place goes to, and the node of one for deliver="nodes"."""
         subscriber, version, node = self._answer.recipient(place)
         return Recipient(subscriber, version), None if node is None else DeliveredNode(*node)
 
     @cached_property
     def rows(self) -> pa.RecordBatch:
-        """The deliveries as numbers (`DeliveryAnswer.rows`)."""
+        """One row a delivery, in their order, columns `uint32`.
+
+        They are `message` (place in the batch), `subscription` (number), `result` (from 0) and
+        `fragment` (place in `fragments`; null for deliver="ids" and deliver="nodes").
+        """
         with native_errors():
             return pa.RecordBatch.from_arrays(self._answer.rows(), schema=_ROWS)
 
     @cached_property
     def nodes(self) -> pa.RecordBatch:
-        """The places of the deliveries that are nodes (`DeliveryAnswer.nodes`)."""
+        """One row a delivery of a node, in their order.
+
+        They are `delivery` (place in `rows`), `kind` (a dictionary), `number`, `start` and `end`
+        (`uint32`), as `DeliveredNode` says.
+        """
         with native_errors():
             row, kind, number, start, end = self._answer.nodes()
             kinds = pa.array(self._answer.kinds())
@@ -125,18 +142,30 @@ class KernelDeliveries:
 
     @cached_property
     def fragments(self) -> pa.Array:
-        """The distinct results (`DeliveryAnswer.fragments`)."""
+        """`large_binary` array without nulls: the results, each distinct one once in a message.
+
+        For deliver="message" the message is one of them.
+        """
         with native_errors():
             return self._answer.fragments()
 
     def subscribed(self) -> tuple[pa.Array, pa.Array]:
-        """The numbers of those that got something (`DeliveryAnswer.subscribed`)."""
+        """The numbers of the subscriptions that got something, ascending, as a `uint32` array.
+
+        And of each delivery the place of its subscription among them, likewise.
+        """
         with native_errors():
             numbers, places = self._answer.subscribed()
         return numbers, places
 
     def recipients(self, numbers: pa.Array) -> pa.RecordBatch:
-        """Whom results go to (`DeliveryAnswer.recipients`).
+        """Whom the results of subscriptions go to.
+
+        Columns are `subscription_id`, `subscriber` (both `string`) and `version` (16 bytes), as
+        they were when the batch was answered, whatever has changed since.
+
+        Args:
+            numbers: Of the subscriptions, a `uint32` array.
 
         Cost: 0.1 µs each; 0.5 µs for those whose version was not asked for before.
         """
@@ -147,12 +176,12 @@ class KernelDeliveries:
 
     @property
     def refusals(self) -> list[tuple[int, PathcastError]]:
-        """Position and error of each refusal (`DeliveryAnswer.refusals`)."""
+        """Position in the batch and error, ascending by position."""
         return [(row, error_for(code, params)) for row, code, params in self._answer.refusals()]
 
     @property
     def verdicts(self) -> list[tuple[int, int, PathcastError]]:
-        """The undecided pairs (`DeliveryAnswer.verdicts`)."""
+        """Position, number of the subscription and error, ascending; such a pair has no row."""
         return verdicts_of(self._answer.verdicts(), self._answer.entries())
 
     @cached_property
@@ -162,13 +191,17 @@ class KernelDeliveries:
 
     @cached_property
     def stats(self) -> BatchStats:
-        """The counters of the batch (`DeliveryAnswer.stats`)."""
+        """Counters of the batch."""
         return BatchStats(**self._answer.stats())
 
     @cached_property
     def subscription_ids(self) -> KernelIds:
-        """The ids by number (`DeliveryAnswer.subscription_ids`)."""
+        """Number of a subscription -> its id. Does not change after it was handed out."""
         return KernelIds(self._answer.entries())
+
+
+DeliveryAnswer: TypeAlias = KernelDeliveries | StoredDeliveries
+"""The deliveries of one batch, as the kernel gave them or as they are kept."""
 
 
 class KernelRegistry:

@@ -11,7 +11,7 @@ Example:
     ... )
     >>> stream = table.stream(options, StreamBounds())
     >>> stream.feed(b"<a><b x='1'/><c>")
-    >>> stream.targets, stream.decided_at
+    >>> stream.targets(), stream.decided_at()
     ([0], 16)
 """
 
@@ -23,7 +23,7 @@ from typing import TYPE_CHECKING
 from pathcast.boundary import native, native_errors
 from pathcast.errors import ConfigError
 from pathcast.kernel.matcher import KernelMatcher
-from pathcast.kernel.streams import UNBOUNDED, check_refusal
+from pathcast.kernel.streams import UNBOUNDED
 from pathcast.limits import StreamBounds
 
 if TYPE_CHECKING:
@@ -71,65 +71,13 @@ class KernelRoutingTable:
         """A matcher whose numbers are targets."""
         return KernelMatcher(self._table, options)
 
-    def stream(self, options: MatcherOptions, bounds: StreamBounds) -> KernelRoutingStream:
+    def stream(self, options: MatcherOptions, bounds: StreamBounds) -> native.RoutingStream:
         """A router that reads one message after another as it arrives, on the lazy DFA."""
         with native_errors():
-            made = self._table.stream(
+            return self._table.stream(
                 options.limits,
                 options.cache_bytes_max,
                 bounds.message_bytes_max or UNBOUNDED,
                 bounds.elements_max or UNBOUNDED,
                 bounds.held_bytes_max,
             )
-        return KernelRoutingStream(made)
-
-
-class KernelRoutingStream:
-    """Routes messages that arrive in blocks."""
-
-    def __init__(self, stream: native.RoutingStream) -> None:
-        self._stream = stream
-
-    def begin(self, encoding: str | None) -> None:
-        """A message begins, whatever has become of the one before."""
-        with native_errors():
-            self._stream.begin(encoding)
-
-    def feed(self, block: bytes) -> None:
-        """Takes in the next bytes of the message.
-
-        Raises:
-            MessageError: The message is refused, or more of it would have to be held than may be.
-        """
-        with native_errors():
-            check_refusal(self._stream.feed(block))
-
-    def finish(self) -> None:
-        """The message ends here.
-
-        Raises:
-            MessageError: It is refused.
-        """
-        with native_errors():
-            check_refusal(self._stream.finish())
-
-    @property
-    def targets(self) -> list[int]:
-        """The targets reached so far."""
-        with native_errors():
-            found: list[int] = self._stream.targets()
-        return found
-
-    @property
-    def decided_at(self) -> int | None:
-        """Bytes that had arrived when the decision was final."""
-        with native_errors():
-            at: int | None = self._stream.decided_at()
-        return at
-
-    @property
-    def memory(self) -> int:
-        """Bytes of memory held for the message, about."""
-        with native_errors():
-            held: int = self._stream.memory()
-        return held

@@ -32,7 +32,7 @@ from typing import Any, Final, TypeVar
 
 import msgspec
 
-from pathcast.errors import ConfigError, MissingDependencyError, PeerError
+from pathcast.errors import ConfigError, MissingDependencyError, PeerError, extra
 from pathcast.overlay.messages import (
     DICTIONARY_BYTES_MAX,
     MESSAGE_BYTES_MAX,
@@ -359,10 +359,6 @@ def zstandard() -> Any:
     Raises:
         MissingDependencyError: It is not installed.
     """
-    try:
+    with extra("net", "zstd"):
         import zstandard as library
-    except ModuleNotFoundError as error:
-        raise MissingDependencyError(
-            "dependency.missing", purpose="zstd", module="zstandard", extra="net"
-        ) from error
     return library

@@ -28,11 +28,11 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from typing import Protocol
+from typing import TypeAlias
 
 import msgspec
 
-from pathcast.partition import Placement
+from pathcast.partition import PepPlacement
 from pathcast.query import Population
 from pathcast.store import BrokerRecord
 
@@ -92,26 +92,6 @@ class Chosen:
     is_changed: bool = False
 
 
-class HostChoice(Protocol):
-    """Chooses hosts."""
-
-    def host(
-        self,
-        population: Population,
-        location: str,
-        brokers: Mapping[str, BrokerRecord],
-        hosted: Mapping[str, int],
-    ) -> Chosen | None:
-        """The host of a profile; None if no broker has room.
-
-        Args:
-            population: What it asks for.
-            location: Of the user.
-            brokers: All, by id.
-            hosted: Id of a broker -> profiles that it hosts.
-        """
-
-
 @dataclass(frozen=True)
 class Nearest:
     """By location."""
@@ -123,7 +103,14 @@ class Nearest:
         brokers: Mapping[str, BrokerRecord],
         hosted: Mapping[str, int],
     ) -> Chosen | None:
-        """The nearest with room; of several, the one least full."""
+        """The nearest with room; of several, the one least full; None if no broker has room.
+
+        Args:
+            population: What the profile asks for.
+            location: Of the user.
+            brokers: All, by id.
+            hosted: Id of a broker -> profiles that it hosts.
+        """
 
         def order(broker: BrokerRecord) -> tuple[float, float, str]:
             full = hosted.get(broker.id, 0) / broker.profiles_max
@@ -142,7 +129,7 @@ class ByContent:
         region_levels: Levels of a location that name a region; 0 for one region.
     """
 
-    placement: Placement
+    placement: PepPlacement
     region_levels: int = 0
 
     def host(
@@ -220,3 +207,7 @@ def with_room(brokers: Iterable[BrokerRecord], hosted: Mapping[str, int]) -> lis
         for broker in brokers
         if broker.state == "active" and hosted.get(broker.id, 0) < broker.profiles_max
     ]
+
+
+HostChoice: TypeAlias = Nearest | ByContent
+"""Chooses hosts."""

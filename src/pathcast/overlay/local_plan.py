@@ -149,7 +149,7 @@ class XmlProfiles:
             found[row][name] = Verdict(error.code, error.message)
         for row, error in batch.refusals:
             found[row] = dict.fromkeys(self._names, Verdict(error.code, error.message))
-        return [dict(sorted(one.items())) for one in found]
+        return [one if len(one) < 2 else dict(sorted(one.items())) for one in found]
 
 
 def _changed(registry: Registry, changed: Mapping[str, DeliveryProfile | None]) -> Registry:

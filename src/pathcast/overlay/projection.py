@@ -54,12 +54,11 @@ from pathcast.query.syntax import (
     VariableReference,
 )
 from pathcast.query.xquery import (
-    PaperStep,
-    Target,
-    form_of_path,
+    BindingStep,
+    binding_of,
+    binding_of_path,
     framed,
     is_xquery,
-    paper_form,
     parse,
     text_of,
     without_comments,
@@ -114,14 +113,14 @@ def offer_of(subscription: Subscription) -> Offer | None:
     query = without_comments(subscription.query)
     if is_xquery(query, subscription.language):
         program = parse(query, namespaces, subscription.deliver)
-        form = paper_form(program)
-        select = Select(_selecting(program)) if form is not None else None
+        binding = binding_of(program)
+        select = Select(_selecting(program)) if binding is not None else None
     else:
-        form = form_of_path(query, namespaces)
+        binding = binding_of_path(query, namespaces)
         select = Select(query, tuple(sorted(namespaces.items())))
-    if form is None or select is None:
+    if binding is None or select is None:
         return None
-    unit = _unit(form.binding)
+    unit = _unit(binding)
     return Offer(unit, frozenset([select])) if len(unit) > 1 else None
 
 
@@ -368,16 +367,11 @@ def _count(counter: Counter[Counted], key: Counted, by: int) -> None:
 
 def _selects_by_names(step: EditStep) -> bool:
     """Whether a step selects elements by the names and attributes of them and those around."""
-    form = form_of_path(step.path, dict(step.namespaces))
-    return form is not None and all(_asks_attributes(each) for each in form.binding)
+    binding = binding_of_path(step.path, dict(step.namespaces))
+    return binding is not None and all(each.asks_attributes for each in binding)
 
 
-def _asks_attributes(step: PaperStep) -> bool:
-    """Whether all that is asked of the elements of a step are attributes of theirs."""
-    return all(not each.steps and each.target is Target.ATTRIBUTE for each in step.conditions)
-
-
-def _unit(binding: tuple[PaperStep, ...]) -> Unit:
+def _unit(binding: tuple[BindingStep, ...]) -> Unit:
     """The longest path of units that a binding path allows."""
     names: list[NameTest] = []
     for step in binding:
@@ -385,14 +379,14 @@ def _unit(binding: tuple[PaperStep, ...]) -> Unit:
             break
         names.append(step.name)
         # Below this step there are no units if what it asks for may be cut out of it.
-        if not _asks_attributes(step):
+        if not step.asks_attributes:
             break
     return tuple(names)
 
 
 def _selecting(program: Program) -> str:
     """Rewrite a query to return the nodes that it binds."""
-    _, flwor = framed(program.body)
+    flwor = framed(program.body)
     assert flwor is not None
     bound = VariableReference(flwor.clauses[0].variable)
     return text_of(Program(Flwor(flwor.clauses, flwor.where, (), bound)))

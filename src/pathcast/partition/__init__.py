@@ -1,6 +1,6 @@
 """Queries in partitions: where each goes, and which partitions a message can match.
 
-A `Placement` says both. `PepPlacement` places queries by the values that they ask for, so that a
+`PepPlacement` says both. It places queries by the values that they ask for, so that a
 message goes to few partitions.
 
 Example:
@@ -27,14 +27,13 @@ from pathcast.partition.patterns import (
     patterns_by_rates,
 )
 from pathcast.partition.pep import PepPlacement
-from pathcast.partition.placement import Placement, Touched
+from pathcast.partition.placement import Touched
 from pathcast.partition.schema_patterns import patterns_by_schema
 from pathcast.partition.value_key import ValueKey, value_key
 
 __all__ = [
     "ExclusivenessPattern",
     "PepPlacement",
-    "Placement",
     "Touched",
     "ValueKey",
     "candidate_patterns",

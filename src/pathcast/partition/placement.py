@@ -11,14 +11,12 @@ from __future__ import annotations
 import zlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Final, Protocol
+from typing import Final
 
 import numpy as np
 import pyarrow as pa
 
-from pathcast.engine.messages import Messages
 from pathcast.errors import ConfigError, PathcastError
-from pathcast.query import Population
 
 PARTITIONS_MAX: Final = 1 << 20
 """Partitions of one placement."""
@@ -45,24 +43,6 @@ class Touched:
         at = np.flatnonzero(values[offsets[0] : offsets[-1]] == partition) + offsets[0]
         rows: np.ndarray = np.searchsorted(offsets, at, side="right") - 1
         return rows
-
-
-class Placement(Protocol):
-    """Says where queries go, and which partitions a message can match. Immutable."""
-
-    @property
-    def partitions(self) -> int:
-        """Number of partitions, the don't-care partition counted."""
-
-    @property
-    def dont_care(self) -> int | None:
-        """Number of the don't-care partition; None if there is none."""
-
-    def place(self, population: Population) -> np.ndarray:
-        """Where each query goes: `uint32`."""
-
-    def touched(self, messages: Messages) -> Touched:
-        """Which partitions each message can match; never too few."""
 
 
 def check_partitions(partitions: int) -> None:

@@ -22,6 +22,9 @@ FUNCTION_NAMESPACE: Final = "http://www.w3.org/2005/xpath-functions"
 SCHEMA_NAMESPACE: Final = "http://www.w3.org/2001/XMLSchema"
 """What the prefix `xs` stands for."""
 
+CASE_BLIND: Final = "http://www.w3.org/2005/xpath-functions/collation/html-ascii-case-insensitive"
+"""The collation to which the letters of ASCII are the same in both cases."""
+
 _MANY: Final = 1 << 16
 
 

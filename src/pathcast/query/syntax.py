@@ -314,11 +314,13 @@ class OrderKey:
         is_descending: Whether `descending` was written.
         is_empty_greatest: Whether an empty key (and NaN next to it) comes after all others in
             ascending order; `empty least` is the default.
+        is_case_blind: Whether texts are in the order of the case-blind collation.
     """
 
     key: Expr
     is_descending: bool = False
     is_empty_greatest: bool = False
+    is_case_blind: bool = False
     offset: int = field(default=0, compare=False, repr=False)
 
 

@@ -28,10 +28,10 @@ import pyarrow as pa
 from pathcast.engine import html_table
 from pathcast.engine.messages import refused_rows
 from pathcast.engine.results import take_ids, works_of
+from pathcast.kernel.registry import DeliveryAnswer
 from pathcast.model import (
     BatchStats,
     Delivery,
-    DeliveryAnswer,
     Recipient,
     StoredDeliveries,
     SubscriptionWork,

@@ -17,7 +17,7 @@ import os
 from pathlib import Path
 from typing import Any
 
-from pathcast.errors import MissingDependencyError, SchemaError
+from pathcast.errors import SchemaError, extra
 from pathcast.schema.external import decode, encoded, read_text, with_modules
 from pathcast.schema.graph import (
     Attribute,
@@ -78,12 +78,8 @@ def parse_dtd(text: str | bytes, *, name: str = "the text") -> ElementGraph:
 
 
 def _graph_of(text: str, directory: Path | None, path: str) -> ElementGraph:
-    try:
+    with extra("workload", "reading a DTD"):
         from lxml import etree
-    except ImportError as error:
-        raise MissingDependencyError(
-            "dependency.missing", purpose="reading a DTD", module="lxml", extra="workload"
-        ) from error
     resolved = with_modules(text, directory, path)
     colon = next((char for char in _COLONS if char not in resolved.text), None)
     if colon is None:

@@ -23,7 +23,7 @@ from functools import lru_cache
 from io import StringIO
 from typing import Any, Final, NamedTuple
 
-from pathcast.errors import MissingDependencyError, SchemaError
+from pathcast.errors import SchemaError, extra
 from pathcast.schema.external import with_modules
 
 XSD: Final = "http://www.w3.org/2001/XMLSchema"
@@ -69,15 +69,8 @@ class MessageValidator:
     """
 
     def __init__(self, text: str) -> None:
-        try:
+        with extra("workload", "validating messages"):
             from lxml import etree
-        except ImportError:
-            raise MissingDependencyError(
-                "dependency.missing",
-                purpose="validating messages",
-                module="lxml",
-                extra="workload",
-            ) from None
         self._etree = etree
         self._turn = threading.Lock()
         self._validator = _compiled_xsd(etree, text) if is_xsd(text) else _compiled_dtd(etree, text)

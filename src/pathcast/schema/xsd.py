@@ -28,7 +28,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
-from pathcast.errors import MissingDependencyError, SchemaError
+from pathcast.errors import SchemaError, extra
 from pathcast.schema.element_paths import ElementPaths, ExpandedName
 from pathcast.schema.graph import (
     Attribute,
@@ -106,12 +106,8 @@ def parse_xsd(text: str, *, reads_files: bool = True) -> XsdSchema:
 
 
 def _opened(source: str, path: str, allow: str = "local") -> Any:
-    try:
+    with extra("xsd", "reading XML Schema"):
         import xmlschema
-    except ModuleNotFoundError as error:
-        raise MissingDependencyError(
-            "dependency.missing", purpose="reading XML Schema", module="xmlschema", extra="xsd"
-        ) from error
     try:
         return xmlschema.XMLSchema(source, allow=allow, defuse="always")
     except (xmlschema.XMLSchemaException, OSError, SyntaxError, ValueError) as error:

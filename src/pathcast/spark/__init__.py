@@ -3,13 +3,12 @@
 Read in this order: `micro_batches` (what is pinned, answered, committed, published), `pipeline` (of
 files), `replaying` (what is done, again), `query_run` (of a source that Spark reads), `delivery`,
 `frames` and `frame_tasks` (of frames), `sources`, `files` and `listing` with `parquet`,
-`bounded_memory`, `archives`,
-`records`, `delta_source` and `delta_log`, and `journal` (what belongs to it), `book`, `last_valid`,
-`generations` and `copies` (who wants what), `tasks`, `answering`, `joined_answers`, `message_times`
-and `writing` (what a worker does), `ledger`, `outputs`, `delta`, `compacting`, `retention`,
-`storage` and `unwritable` (what counts, and where), `workers`, `starting`, `session`, `java`,
-`lost_connections` and `shipping` (who runs it), `settings`, `summary`, `progress`,
-`status` and `metrics` (what people say and see).
+`bounded_memory`, `archives`, `records`, `delta_source` and `delta_log`, and `journal` (what belongs
+to it), `book`, `last_valid`, `generations` and `copies` (who wants what), `tasks`, `answering`,
+`joined_answers`, `message_times` and `writing` (what a worker does), `ledger`, `outputs`, `delta`,
+`compacting`, `retention`, `storage` and `unwritable` (what counts, and where), `workers`,
+`session`, `java` and `shipping` (who runs it), `settings`, `summary`, `progress`, `status` and
+`metrics` (what people say and see).
 
 Example:
     >>> from pathcast.spark import load_settings, run
@@ -28,11 +27,10 @@ if TYPE_CHECKING:
     from pathcast.spark.delivery import Delivery
     from pathcast.spark.frames import deliver
     from pathcast.spark.java import find_java
-    from pathcast.spark.lost_connections import hidden_lost_connections
     from pathcast.spark.outputs import files_of, follow, inbox, read_output
     from pathcast.spark.pipeline import run
     from pathcast.spark.replaying import backfill, batches_between, redeliver
-    from pathcast.spark.session import local_session
+    from pathcast.spark.session import hidden_lost_connections, local_session
     from pathcast.spark.settings import PipelineSettings, load_settings
     from pathcast.spark.status import OutputWatch, PipelineStatus
     from pathcast.spark.storage import Storage
@@ -62,26 +60,22 @@ __all__ = [
 ]
 
 _HOME = {
-    "MEMORY_ENVIRONMENT": "bounded_memory",
-    "Delivery": "delivery",
-    "OutputWatch": "status",
-    "PipelineSettings": "settings",
-    "PipelineStatus": "status",
-    "Storage": "storage",
-    "Summary": "summary",
-    "backfill": "replaying",
-    "batches_between": "replaying",
-    "deliver": "frames",
-    "files_of": "outputs",
-    "find_java": "java",
-    "follow": "outputs",
-    "hidden_lost_connections": "lost_connections",
-    "inbox": "outputs",
-    "load_settings": "settings",
-    "local_session": "session",
-    "read_output": "outputs",
-    "redeliver": "replaying",
-    "run": "pipeline",
+    name: module
+    for module, names in {
+        "bounded_memory": "MEMORY_ENVIRONMENT",
+        "delivery": "Delivery",
+        "frames": "deliver",
+        "java": "find_java",
+        "outputs": "files_of follow inbox read_output",
+        "pipeline": "run",
+        "replaying": "backfill batches_between redeliver",
+        "session": "hidden_lost_connections local_session",
+        "settings": "PipelineSettings load_settings",
+        "status": "OutputWatch PipelineStatus",
+        "storage": "Storage",
+        "summary": "Summary",
+    }.items()
+    for name in names.split()
 }
 
 

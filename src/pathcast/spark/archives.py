@@ -32,13 +32,15 @@ from pathcast.errors import PathcastError
 from pathcast.limits import MIB
 from pathcast.spark.files import (
     FILE_COST_BYTES,
+    FileMessage,
+    FileReader,
     FoundFile,
-    MessageRows,
     Unit,
-    as_unread,
+    in_batches,
+    read_each,
+    read_parts,
     shown,
 )
-from pathcast.spark.storage import Storage
 
 ZIP_UNIT_BYTES: Final = 8 * MIB
 ZIP_UNITS_MAX: Final = 16
@@ -56,27 +58,15 @@ DIRECTORY_BYTES_MAX: Final = 16 * MIB
 MEMBERS_MAX: Final = 1_000_000
 """Members of an archive, whose names are remembered: 80 MB."""
 
-Members: TypeAlias = Generator[tuple[str, bytes | None, int], None, None]
-"""Names, contents (None for one that is too large) and lengths."""
+Members: TypeAlias = Generator[FileMessage, None, None]
+"""With names in the place of ids."""
 
 
-@dataclass(frozen=True, slots=True)
-class ArchiveReader:
-    """Reads each member of an archive as a message.
+@dataclass(frozen=True)
+class ArchiveReader(FileReader):
+    """Reads each member of an archive as a message; a larger one than allowed is refused."""
 
-    Attributes:
-        storage: The source.
-        message_bytes_max: A larger member is refused.
-    """
-
-    storage: Storage
     message_bytes_max: int
-    is_whole: bool = False
-
-    @property
-    def extra(self) -> pa.Schema:
-        """Nothing: a member has no columns."""
-        return pa.schema([])
 
     def units(self, file: FoundFile) -> list[Unit]:
         """The archive, or ranges of the members of a zip."""
@@ -99,22 +89,16 @@ class ArchiveReader:
         self, units: Iterable[Unit], unread: dict[str, PathcastError]
     ) -> Iterator[tuple[pa.RecordBatch, str | None]]:
         """Read the members of units; arguments as of `FileReader.read`."""
-        singles = MessageRows(self.message_bytes_max)
+        singles: list[Unit] = []
+        others: list[Unit] = []
         for unit in units:
-            if unit.name in unread:
-                continue
-            with as_unread(unit.name, unread):
-                if _is_single(unit.name):
-                    singles.add(*self._single(unit.name))
-                else:
-                    for batch in self._batches(unit):
-                        yield batch, shown(unit.name)
-            if singles.is_full:
-                yield singles.take(), None
-        if len(singles):
-            yield singles.take(), None
+            (singles if _is_single(unit.name) else others).append(unit)
+        messages = read_each(singles, unread, self._single)
+        for batch in in_batches(messages, self.message_bytes_max):
+            yield batch, None
+        yield from read_parts(others, unread, self._batches)
 
-    def _single(self, name: str) -> tuple[str, bytes | None, int]:
+    def _single(self, name: str) -> FileMessage:
         """The message of a .gz file."""
         with self.storage.open(name) as handle, gzip.GzipFile(fileobj=handle) as opened:
             if not handle.read(1):
@@ -127,17 +111,14 @@ class ArchiveReader:
         return message_id, None if is_large else content, len(content)
 
     def _batches(self, unit: Unit) -> Iterator[pa.RecordBatch]:
-        rows = MessageRows(self.message_bytes_max)
         with self.storage.open(unit.name) as handle:
             is_zip = unit.name.endswith(".zip")
             members = self._of_zip(handle, unit) if is_zip else self._of_tar(handle, unit.name)
             with closing(members):
-                for name, content, length in members:
-                    rows.add(f"{shown(unit.name)}!{shown(name)}", content, length)
-                    if rows.is_full:
-                        yield rows.take()
-        if len(rows):
-            yield rows.take()
+                named = (
+                    (f"{shown(unit.name)}!{shown(name)}", c, size) for name, c, size in members
+                )
+                yield from in_batches(named, self.message_bytes_max)
 
     def _of_zip(self, handle: IO[bytes], unit: Unit) -> Members:
         start, stop, count = unit.groups

@@ -23,9 +23,8 @@ delivery_id, message, subscription, root, stream, position.
 from __future__ import annotations
 
 import contextlib
-import json
 from collections.abc import Callable, Container, Coroutine, Iterable, Mapping
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from fnmatch import fnmatchcase
 from typing import TYPE_CHECKING, Any, Final
 
@@ -95,8 +94,6 @@ class InboxListing(SourceListing):
     Args:
         files: Lists the files of the directory.
         storage: The directory; nobody else writes there.
-        checkpoint: Where the state is.
-        network: The broker.
         profile: `query`, `deliver` and `namespaces` that the pipeline subscribes to; None where
             somebody else does it for the inbox.
     """
@@ -109,7 +106,7 @@ class InboxListing(SourceListing):
         network: NetworkSettings,
         profile: Mapping[str, Any] | None = None,
     ) -> None:
-        self.path = files.path
+        super().__init__(files.path)
         self._files = files
         self._storage = storage
         self._checkpoint = checkpoint
@@ -118,9 +115,7 @@ class InboxListing(SourceListing):
         self._profile = profile
         self._notes: list[tuple[str, str]] = []
         self._settled = 0
-        self._state = _State()
-        with contextlib.suppress(FileNotFoundError):
-            self._state = checkpoint.read_as(STATE, _State)
+        self._state = checkpoint.find_as(STATE, _State) or _State()
         # Files that were written when the process was killed before it could say so.
         state = self._state
         storage.delete(name for name in self._names() if _place(name) > (state.life, state.after))
@@ -299,7 +294,7 @@ class InboxListing(SourceListing):
         self._write_state()
 
     def _write_state(self) -> None:
-        self._checkpoint.write(STATE, json.dumps(asdict(self._state)).encode())
+        self._checkpoint.write_json(STATE, self._state)
 
 
 def _place(name: str) -> tuple[int, int]:

@@ -152,7 +152,7 @@ class SubscriptionBook:
             write_ipc(output, f"{folder}/{TAKERS}", self._versions.table())
             save_into(output, f"{folder}/{QUERIES}", engines.registry.freeze().save)
         # Its time says when it was taken up last (`retention`).
-        output.write(f"{folder}/{DESCRIPTION}", generation.to_json())
+        output.write_json(f"{folder}/{DESCRIPTION}", generation)
         return generation
 
 

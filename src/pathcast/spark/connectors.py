@@ -41,12 +41,7 @@ def connector_for(version: str) -> str:
 
 
 def fault_of(error: Exception, format: str) -> str:
-    """Returns what Spark says of a source or sink that failed, in a line.
-
-    Args:
-        error: Of PySpark or Py4J.
-        format: Name of the source or sink, to say which package is missing.
-    """
+    """Returns what PySpark or Py4J says of a source or sink that failed, in a line."""
     from py4j.protocol import Py4JJavaError
     from pyspark import __version__
 

@@ -38,13 +38,8 @@ class PipelineDeadLetter(NamedTuple):
     """A dead letter.
 
     Attributes:
-        batch_id: Micro-batch that it is of.
         message_id: The message or, where it could not be read, the file.
         subscription_id: The subscription that has no answer; None for a message or a file.
-        subscriber: Whose subscription it is.
-        code: Code of the error.
-        reason: What is wrong.
-        state: What became of it.
     """
 
     batch_id: int

@@ -231,32 +231,24 @@ class Delivery:
             raise invalid_setting("batch_id", f"{batch_id} is not between 0 and {BATCH_ID_MAX}")
         with self._lock:
             batches = self.open(df, query or _query_of(df.sparkSession))
-            return self._completed(batches, df, batch_id, offsets)
-
-    def _completed(
-        self, batches: MicroBatches, df: DataFrame, batch_id: int, offsets: str
-    ) -> Commit:
-        number = batch_id + 1
-        commit = batches.ledger.commit(number)
-        if commit is not None:
-            if offsets and commit.offsets and commit.offsets != offsets:
-                raise not_its_own(
-                    f"micro-batch {batch_id} of {batches.output} holds {commit.offsets}, not "
-                    f"{offsets}: the checkpoint is an older one"
-                )
-            batches.catch_up()
+            number, output, through = batch_id + 1, batches.output, batches.history.through
+            commit = batches.ledger.commit(number)
+            if commit is not None:
+                if offsets and commit.offsets and commit.offsets != offsets:
+                    raise not_its_own(
+                        f"micro-batch {batch_id} of {output} holds {commit.offsets}, not "
+                        f"{offsets}: the checkpoint is an older one"
+                    )
+                batches.catch_up()
+                return commit
+            if number <= through:
+                # Compactions and Delta tables stand for all numbers up to one: rows would be lost.
+                done = f"{batch_id} is not done, and {through - 1} of {output} is"
+                raise invalid_setting("batch_id", f"{done}: numbers ascend; give a higher one")
+            commit = batches.complete(number, (), partial(self._answered, batches, df), offsets)
+            batches.publish(commit)
+            self.done += 1
             return commit
-        if number <= batches.history.through:
-            # Compactions and Delta tables stand for all numbers up to one: its rows would be lost.
-            raise invalid_setting(
-                "batch_id",
-                f"{batch_id} is not done, and {batches.history.through - 1} of {batches.output} "
-                "is: numbers ascend; give a higher one",
-            )
-        commit = batches.complete(number, (), partial(self._answered, batches, df), offsets)
-        batches.publish(commit)
-        self.done += 1
-        return commit
 
     def _answered(
         self, batches: MicroBatches, df: DataFrame, generation: Generation, target: OutputTarget

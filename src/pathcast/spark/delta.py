@@ -17,14 +17,15 @@ import math
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
+from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from pathcast.errors import MissingDependencyError, invalid_setting
+from pathcast.errors import extra, invalid_setting
 from pathcast.spark.delta_log import LOG
-from pathcast.spark.ledger import Commit
+from pathcast.spark.ledger import Commit, CommitFollower
 from pathcast.spark.schemas import DAY, OUTPUTS, OutputName
 from pathcast.spark.storage import Storage
 from pathcast.spark.unwritable import unwritable_in, writing
@@ -53,12 +54,8 @@ class DeltaTables:
     """
 
     def __init__(self, output: Storage, layout: Layout) -> None:
-        try:
+        with extra("delta", "format = delta"):
             import deltalake
-        except ImportError as error:
-            raise MissingDependencyError(
-                "dependency.missing", purpose="format = delta", module="deltalake", extra="delta"
-            ) from error
         self._library = deltalake
         self._output = output
         self._layout = layout
@@ -115,20 +112,16 @@ class DeltaTables:
     def small_files(self, bytes_max: int) -> int:
         """Files below a size in all tables, but one of each: that has nothing to merge with."""
         count = 0
-        for name in self._names:
-            table = self._opened(name)
-            if table is not None:
-                sizes = pa.table(table.get_add_actions(flatten=True)).column("size_bytes")
-                count += max(0, sum(size < bytes_max for size in sizes.to_pylist()) - 1)
+        for table in self._there():
+            sizes = pa.table(table.get_add_actions(flatten=True)).column("size_bytes")
+            count += max(0, sum(size < bytes_max for size in sizes.to_pylist()) - 1)
         return count
 
     def compact(self, keep_hours: float) -> None:
         """Merges small files, and takes out those that were merged longer ago."""
-        for name in self._names:
-            table = self._opened(name)
-            if table is not None:
-                table.optimize.compact()
-                table.vacuum(math.ceil(keep_hours), dry_run=False, enforce_retention_duration=False)
+        for table in self._there():
+            table.optimize.compact()
+            table.vacuum(math.ceil(keep_hours), dry_run=False, enforce_retention_duration=False)
 
     def forget(self, first: int, day: str | None = None) -> None:
         """Deletes the rows of micro-batches before one.
@@ -138,10 +131,8 @@ class DeltaTables:
             day: The day on which it was begun, where all of that day stays: no file is read then.
         """
         is_gone = f"batch_id < {first}" if day is None else f"{DAY} < '{day}'"
-        for name in self._names:
-            table = self._opened(name)
-            if table is not None:
-                table.delete(is_gone)
+        for table in self._there():
+            table.delete(is_gone)
 
     def _add(self, table: DeltaTable, commit: Commit, files: Iterable[WrittenFile]) -> None:
         transaction = self._library.transaction
@@ -174,38 +165,34 @@ class DeltaTables:
 
     def _opened(self, name: OutputName) -> DeltaTable | None:
         """A table as it is now, None where it was not made yet: whoever reads makes none."""
-        found = self._tables.get(name)
-        if found is None:
-            if not self._output.names(f"{name}/{LOG}"):
-                return None
-            with self._told():
-                found = self._library.DeltaTable(
-                    self._output.url(name), storage_options=self._options
-                )
-            self._tables[name] = found
-        found.update_incremental()
-        return found
+        is_there = name in self._tables or self._output.names(f"{name}/{LOG}")
+        return self._known(name, self._library.DeltaTable) if is_there else None
+
+    def _there(self) -> Iterator[DeltaTable]:
+        """Yield the tables that were made."""
+        return (table for table in map(self._opened, self._names) if table is not None)
 
     def _table(self, name: OutputName, extra: pa.Schema) -> DeltaTable:
         """A table as it is now; made if it is not there."""
-        found = self._tables.get(name)
-        if found is None:
-            more = pa.schema([]) if name == "dead_letters" else extra
-            columns = [_as_delta(field) for field in (*self._layout.schema(name), *more)]
-            if self._partition:
-                columns.append(pa.field(DAY, pa.date32(), nullable=False))
+        more = () if name == "dead_letters" else extra
+        columns = [_as_delta(field) for field in (*self._layout.schema(name), *more)]
+        if self._partition:
+            columns.append(pa.field(DAY, pa.date32(), nullable=False))
+        make = partial(
+            self._library.DeltaTable.create,
+            schema=pa.schema(columns),
+            mode="ignore",
+            partition_by=self._partition,
+            configuration=CONFIGURATION,
+        )
+        return self._known(name, make)
+
+    def _known(self, name: OutputName, make: Callable[..., DeltaTable]) -> DeltaTable:
+        if name not in self._tables:
             with self._told():
-                found = self._library.DeltaTable.create(
-                    self._output.url(name),
-                    schema=pa.schema(columns),
-                    mode="ignore",
-                    partition_by=self._partition,
-                    configuration=CONFIGURATION,
-                    storage_options=self._options,
-                )
-            self._tables[name] = found
-        found.update_incremental()
-        return found
+                self._tables[name] = make(self._output.url(name), storage_options=self._options)
+        self._tables[name].update_incremental()
+        return self._tables[name]
 
     @contextmanager
     def _told(self) -> Iterator[None]:
@@ -221,20 +208,15 @@ class DeltaTables:
             ) from error
 
 
-class DeltaPublisher:
+class DeltaPublisher(CommitFollower):
     """Adds micro-batches to the tables of an output, one after the other.
 
     A table has its columns from the beginning: until the types of those that are passed through are
     known, micro-batches wait. They had no message then.
 
     Args:
-        tables: Of the output.
         checkpoint: Id of the checkpoint that numbers the micro-batches.
         columns: Gives the columns that are passed through; None while their types are not known.
-
-    Attributes:
-        through: The last micro-batch that all tables have, as far as it is known.
-        published: No message: tables are the output itself.
     """
 
     def __init__(
@@ -243,7 +225,6 @@ class DeltaPublisher:
         self._tables = tables
         self._checkpoint = checkpoint
         self._columns = columns
-        self.through = self.published = 0
 
     def check(self) -> None:
         """Find out which micro-batches the tables have."""

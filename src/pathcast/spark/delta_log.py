@@ -45,11 +45,9 @@ READER_FEATURES: Final = frozenset(
 
 @dataclass(frozen=True, slots=True)
 class AddedFile:
-    """A file of rows that a version adds.
+    """A file of rows that a version adds, with the values of its partition as text.
 
     Attributes:
-        name: Path inside the table.
-        partition: Column of the partition -> its value, as text.
         has_deletions: Whether some of its rows do not count.
     """
 
@@ -63,7 +61,6 @@ class TableVersion:
     """The changes of one table version to the rows.
 
     Attributes:
-        number: Its number.
         added: Files with rows that are new, in the order of the log.
         takes_rows_away: Whether it removes files with rows that were there, or writes them anew.
         table_id: Id of the table, where the version says it.
@@ -144,11 +141,7 @@ def relative(path: str, place: str) -> str:
 
 
 def check_protocol(place: str, reader_version: int, features: Any) -> None:
-    """Refuses a table that asks more of its readers than is known here.
-
-    Raises:
-        SourceError: It does.
-    """
+    """Refuses (SourceError) a table that asks more of its readers than is known here."""
     unknown = sorted(set(features) - READER_FEATURES)
     if unknown or reader_version > READER_VERSION_MAX:
         what = ", ".join(unknown) or f"version {reader_version} of the protocol"
@@ -157,11 +150,7 @@ def check_protocol(place: str, reader_version: int, features: Any) -> None:
 
 
 def check_configuration(place: str, configuration: Mapping[str, str | None]) -> None:
-    """Refuses a table whose files have other names for its columns.
-
-    Raises:
-        SourceError: It is one.
-    """
+    """Refuses (SourceError) a table whose files have other names for its columns."""
     mode = configuration.get("delta.columnMapping.mode") or "none"
     if mode != "none":
         reason = f"its columns have other names in its files (delta.columnMapping.mode = {mode})"

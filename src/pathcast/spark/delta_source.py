@@ -21,14 +21,14 @@ It reads no message. The table's state at the start is read by the library `delt
 from __future__ import annotations
 
 import itertools
-import json
-from collections.abc import Container, Iterator, Mapping
+from collections.abc import Container, Iterable, Iterator, Mapping
+from contextlib import suppress
 from dataclasses import replace
-from typing import TYPE_CHECKING, Final, Literal, TypeAlias
+from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias
 
 import pyarrow as pa
 
-from pathcast.errors import MissingDependencyError, SourceError, invalid_setting
+from pathcast.errors import SourceError, extra, invalid_setting
 from pathcast.spark.delta_log import (
     AddedFile,
     TableVersion,
@@ -39,7 +39,7 @@ from pathcast.spark.delta_log import (
     relative,
     versions_there,
 )
-from pathcast.spark.files import FoundFile, SourceListing
+from pathcast.spark.files import ColumnValues, FoundFile, SourceListing
 from pathcast.spark.listing import files_at
 
 if TYPE_CHECKING:
@@ -78,7 +78,7 @@ class DeltaListing(SourceListing):
         changes: Changes = "error",
         columns: tuple[str, ...] = (),
     ) -> None:
-        self.path = str(storage)
+        super().__init__(str(storage))
         self._storage = storage
         self._checkpoint = checkpoint
         self._start = start
@@ -109,34 +109,25 @@ class DeltaListing(SourceListing):
             for file in self._news_of(version):
                 found.setdefault(file.name, file)
         # What the journal has is not ours to remember.
-        pending = {
-            name: file
-            for name, file in self._pending.items()
-            if name not in done and name not in again
-        }
-        new = {n: f for n, f in found.items() if n not in done and n not in again}
-        self._pending = pending | self._as_found({n: f for n, f in new.items() if n not in pending})
+        pending = {n: f for n, f in self._pending.items() if n not in done and n not in again}
+        new = [f for n, f in found.items() if not (n in done or n in again or n in pending)]
+        self._pending = pending | self._as_found(new)
         self._is_empty = self._is_empty and not self._pending
         self._through = through
         if self._written != through:
             self._write_state(through)
-        return [*self._now(again), *self._pending.values()], {}
+        now = self._as_they_lie({name: file.values for name, file in again.items()})
+        return [*now.values(), *self._pending.values()], {}
 
     def notes(self) -> list[tuple[str, str]]:
         """Return the oddities of the last look, as `SourceListing.notes` does."""
-        notes = [
-            (
-                f"version {version.number}",
-                f"version {version.number} of {self.path} changes or removes rows"
-                f"{f' ({version.told})' if version.told else ''}: "
-                + (
-                    f"its {len(version.added):,} new files are passed over"
-                    if self._changes == "skip"
-                    else f"its {len(version.added):,} new files are delivered as a whole"
-                ),
-            )
-            for version in self._changing
-        ]
+        become = "passed over" if self._changes == "skip" else "delivered as a whole"
+        notes = []
+        for version in self._changing:
+            number, told = version.number, f" ({version.told})" if version.told else ""
+            about = f"version {number} of {self.path} changes or removes rows{told}"
+            files = f"its {len(version.added):,} new files are {become}"
+            notes.append((f"version {number}", f"{about}: {files}"))
         self._changing = []
         if self._is_empty:
             notes.append(("empty", f"the table {self.path} has no file"))
@@ -150,7 +141,7 @@ class DeltaListing(SourceListing):
         state = self._read_state()
         if state is None:
             if self._start is None:
-                self._pending = self._as_found({f.name: f for f in files_of_table(table)})
+                self._pending = self._as_found(files_of_table(table))
             return self._before_start()
         table_id, through, pending = state
         if table_id != self._table_id:
@@ -215,55 +206,42 @@ class DeltaListing(SourceListing):
                 return ()
         return version.added
 
-    def _as_found(self, files: Mapping[str, AddedFile]) -> dict[str, FoundFile]:
-        """Files as they lie there; one that has gone is for whoever reads it to tell of."""
-        for file in files.values():
+    def _as_found(self, files: Iterable[AddedFile]) -> dict[str, FoundFile]:
+        """Files that the log adds."""
+        values: dict[str, ColumnValues] = {}
+        for file in files:
             if file.has_deletions:
                 reason = f"rows of {file.name} are deleted by a vector beside it"
                 raise SourceError("delta.unsupported", path=self.path, reason=reason)
-        there = files_at(self._storage, list(files))
-        return {
-            name: replace(
-                there.get(name, FoundFile(name, 0, 0)),
-                values=tuple((c, file.partition[c]) for c in self._columns if c in file.partition),
-            )
-            for name, file in files.items()
-        }
+            known = ((c, file.partition[c]) for c in self._columns if c in file.partition)
+            values[file.name] = tuple(known)
+        return self._as_they_lie(values)
 
-    def _now(self, files: Mapping[str, FoundFile]) -> list[FoundFile]:
-        """Files that were handed on, as they are now."""
-        there = files_at(self._storage, list(files))
-        return [
-            replace(there.get(name, FoundFile(name, 0, 0)), values=file.values)
-            for name, file in files.items()
-        ]
+    def _as_they_lie(self, values: Mapping[str, ColumnValues]) -> dict[str, FoundFile]:
+        """Files as they are now; one that has gone is for whoever reads it to tell of."""
+        there = files_at(self._storage, list(values))
+        return {
+            name: replace(there.get(name, FoundFile(name, 0, 0)), values=said)
+            for name, said in values.items()
+        }
 
     def _read_state(self) -> tuple[str, int, list[FoundFile]] | None:
         """The table, the version up to which it was read, and files that are to be handed on."""
-        if self._checkpoint is None:
-            return None
-        try:
-            return self._checkpoint.read_json(
-                STATE,
-                lambda row: (
-                    str(row["table"]),
-                    int(row["through"]),
-                    [FoundFile.from_row(each) for each in row["pending"]],
-                ),
-            )
-        except FileNotFoundError:
-            return None
+
+        def state(row: Any) -> tuple[str, int, list[FoundFile]]:
+            pending = [FoundFile.from_row(each) for each in row["pending"]]
+            return str(row["table"]), int(row["through"]), pending
+
+        with suppress(FileNotFoundError):
+            return self._checkpoint.read_json(STATE, state) if self._checkpoint else None
+        return None
 
     def _write_state(self, through: int) -> None:
-        if self._checkpoint is None:
-            return
-        state = {
-            "table": self._table_id,
-            "through": through,
-            "pending": [file.to_row() for file in self._pending.values()],
-        }
-        self._checkpoint.write(STATE, json.dumps(state).encode())
-        self._written = through
+        if self._checkpoint is not None:
+            pending = [file.to_row() for file in self._pending.values()]
+            state = {"table": self._table_id, "through": through, "pending": pending}
+            self._checkpoint.write_json(STATE, state)
+            self._written = through
 
 
 def open_table(storage: Storage) -> DeltaTable:
@@ -274,13 +252,9 @@ def open_table(storage: Storage) -> DeltaTable:
         MissingDependencyError: `deltalake` is not installed.
         SourceError: It asks for what is not known here.
     """
-    try:
+    with extra("delta", "kind = delta"):
         from deltalake import DeltaTable
         from deltalake.exceptions import DeltaError
-    except ImportError as error:
-        raise MissingDependencyError(
-            "dependency.missing", purpose="kind = delta", module="deltalake", extra="delta"
-        ) from error
     try:
         table = DeltaTable(str(storage), storage_options=storage.delta_options or None)
     except (DeltaError, OSError, ValueError) as error:
@@ -320,11 +294,7 @@ def files_of_table(table: DeltaTable) -> list[AddedFile]:
 
 
 def columns_of_table(storage: Storage, names: tuple[str, ...]) -> pa.Schema:
-    """The types of columns that are passed through.
-
-    Raises:
-        ConfigError: The table does not have one of them.
-    """
+    """The types of columns that are passed through; ConfigError where one is not there."""
     there = pa.schema(open_table(storage).schema().to_arrow())
     missing = [name for name in names if name not in there.names]
     if missing:

@@ -10,8 +10,8 @@ import os
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
-from typing import Any, Final, Protocol, Self, TypeAlias, TypeVar
+from dataclasses import dataclass, field
+from typing import Any, ClassVar, Final, Protocol, Self, TypeAlias, TypeVar
 
 import numpy as np
 import pyarrow as pa
@@ -39,19 +39,12 @@ ColumnValues: TypeAlias = tuple[tuple[str, str | None], ...]
 """Columns that have one value in a whole file, and lie outside of it."""
 
 
-def column_values(rows: Iterable[Sequence[Any]]) -> ColumnValues:
-    """Columns and values as JSON gives them back."""
-    return tuple((name, value) for name, value in rows)
-
-
 @dataclass(frozen=True, slots=True)
 class FoundFile:
-    """A file of the source.
+    """A file of the source, as it was when it was found.
 
     Attributes:
         name: Path inside the source.
-        size: Bytes, when it was found.
-        modified_ns: When it was last written.
         changed_ns: When it, its name or its permissions last changed.
         values: Columns that are to be passed through and are said outside of the file.
     """
@@ -64,14 +57,15 @@ class FoundFile:
 
     def to_row(self) -> list[Any]:
         """For JSON."""
-        row: list[Any] = [self.name, self.size, self.modified_ns, self.changed_ns]
-        return [*row, self.values] if self.values else row
+        values = [self.values] if self.values else []
+        return [self.name, self.size, self.modified_ns, self.changed_ns, *values]
 
     @classmethod
     def from_row(cls, row: Sequence[Any]) -> Self:
         """Return the file of a row of JSON."""
         name, size, modified_ns, changed_ns, *rest = row
-        return cls(name, size, modified_ns, changed_ns, column_values(rest[0] if rest else ()))
+        values = tuple((column, value) for column, value in (rest[0] if rest else ()))
+        return cls(name, size, modified_ns, changed_ns, values)
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,16 +89,12 @@ class Unit:
     values: ColumnValues = ()
 
 
-class SourceListing(ABC):
-    """Which files a source has, looked at again and again.
+class SourceListing:
+    """Which files a source has, looked at again and again: here, none."""
 
-    Attributes:
-        path: Where they lie.
-    """
+    def __init__(self, path: str) -> None:
+        self.path = path
 
-    path: str
-
-    @abstractmethod
     def look(
         self, done: Container[str], again: Mapping[str, FoundFile] | None = None
     ) -> tuple[list[FoundFile], dict[str, OSError]]:
@@ -119,12 +109,13 @@ class SourceListing(ABC):
             OSError: Nothing can be listed.
             SourceError: The source cannot be read on.
         """
+        return [], {}
 
     def notes(self) -> list[tuple[str, str]]:
         """Return the oddities of the last look, a key and a sentence each, once a key."""
         return []
 
-    def committed(self, names: Iterable[str]) -> None:  # noqa: B027
+    def committed(self, names: Iterable[str]) -> None:
         """These files were read, and what came of them is in a commit."""
 
 
@@ -152,13 +143,22 @@ class BatchReader(Protocol[UnitT]):
         """
 
 
-class FileReader(BatchReader[Unit], Protocol):
-    """How files of one kind become messages."""
+NO_COLUMNS: Final = pa.schema([])
 
-    @property
-    def is_whole(self) -> bool:
-        """Whether a file is one message: it is read as a whole or not at all."""
 
+@dataclass(frozen=True)
+class FileReader(ABC, BatchReader[Unit]):
+    """How files of one kind become messages.
+
+    Attributes:
+        is_whole: Whether a file is one message: it is read as a whole or not at all.
+    """
+
+    storage: Storage
+    extra: pa.Schema = field(default=NO_COLUMNS, kw_only=True)
+    is_whole: ClassVar[bool] = False
+
+    @abstractmethod
     def units(self, file: FoundFile) -> list[Unit]:
         """A file in pieces that different tasks may read.
 
@@ -167,44 +167,35 @@ class FileReader(BatchReader[Unit], Protocol):
         """
 
 
-class MessageRows:
-    """Messages that are read one by one, on their way into a batch."""
+FileMessage: TypeAlias = tuple[str, bytes | None, int]
+"""Id, content (None for one that is too long) and length of a message."""
 
-    def __init__(self, message_bytes_max: int) -> None:
-        self._message_bytes_max = message_bytes_max
-        self._rows: list[tuple[str, bytes | None, int, str | None, str | None]] = []
-        self._size = 0
 
-    def add(self, message_id: str, content: bytes | None, length: int) -> None:
-        """Takes a message; without content, it is refused as one that is too long."""
+def in_batches(messages: Iterable[FileMessage], message_bytes_max: int) -> Iterator[pa.RecordBatch]:
+    """Puts messages that are read one by one into batches, schema `schemas.SOURCE`."""
+    rows: list[tuple[Any, ...]] = []
+    size = 0
+    for message_id, content, length in messages:
         code = reason = None
         if content is None:
+            name = "message_bytes_max"
             refusal = LimitExceededError(
-                "limit.message_bytes",
-                limit="message_bytes_max",
-                given=length,
-                maximum=self._message_bytes_max,
+                "limit.message_bytes", limit=name, given=length, maximum=message_bytes_max
             )
             code, reason = refusal.code, refusal.message
-        self._rows.append((message_id, content, length, code, reason))
-        self._size += len(content or b"")
+        rows.append((message_id, content, length, code, reason))
+        size += len(content or b"")
+        if size >= BATCH_BYTES_MAX or len(rows) >= BATCH_ROWS_MAX:
+            yield _batch_of(rows)
+            rows, size = [], 0
+    if rows:
+        yield _batch_of(rows)
 
-    @property
-    def is_full(self) -> bool:
-        """Whether it is time to hand them on."""
-        return self._size >= BATCH_BYTES_MAX or len(self._rows) >= BATCH_ROWS_MAX
 
-    def __len__(self) -> int:
-        return len(self._rows)
-
-    def take(self) -> pa.RecordBatch:
-        """The batch, schema `schemas.SOURCE`; the next one begins."""
-        columns = [
-            pa.array(column, field.type)
-            for column, field in zip(zip(*self._rows, strict=True), schemas.SOURCE, strict=True)
-        ]
-        self._rows, self._size = [], 0
-        return pa.RecordBatch.from_arrays(columns, schema=schemas.SOURCE)
+def _batch_of(rows: Sequence[tuple[Any, ...]]) -> pa.RecordBatch:
+    columns = zip(zip(*rows, strict=True), schemas.SOURCE, strict=True)
+    arrays = [pa.array(column, field.type) for column, field in columns]
+    return pa.RecordBatch.from_arrays(arrays, schema=schemas.SOURCE)
 
 
 def shown(name: str) -> str:
@@ -236,12 +227,8 @@ def as_unread(name: str, unread: dict[str, PathcastError], code: str = FILE) -> 
     """Records any exception of the body as the reason why a file is unread.
 
     Libraries raise exceptions of every type on damaged files. One that escaped would end the task,
-    at every later run as well, and with it all other files of the micro-batch.
-
-    Args:
-        name: The file.
-        unread: Gets the file and the error.
-        code: Code of the error, unless the exception is a `PathcastError`.
+    at every later run as well, and with it all other files of the micro-batch. `code` is that of
+    the error, unless the exception is a `PathcastError`.
     """
     try:
         yield
@@ -251,18 +238,24 @@ def as_unread(name: str, unread: dict[str, PathcastError], code: str = FILE) -> 
         unread[name] = unreadable(name, error, code)
 
 
+def read_each(
+    units: Iterable[Unit],
+    unread: dict[str, PathcastError],
+    read: Callable[[str], FileMessage],
+    code: str = FILE,
+) -> Iterator[FileMessage]:
+    """Reads files of one message each; `unread` gets those that cannot be, with an error."""
+    for unit in units:
+        with as_unread(unit.name, unread, code):
+            yield read(unit.name)
+
+
 def read_parts(
     units: Iterable[Unit],
     unread: dict[str, PathcastError],
     batches: Callable[[Unit], Iterator[pa.RecordBatch]],
 ) -> Iterator[tuple[pa.RecordBatch, str | None]]:
-    """Reads units of files that hold many messages, each by itself; as `FileReader.read`.
-
-    Args:
-        units: What to read; of files that are unread nothing more.
-        unread: Gets the files that cannot be read, and why.
-        batches: Reads one.
-    """
+    """Reads units of files that hold many messages, of files that are unread nothing more."""
     for unit in units:
         if unit.name in unread:
             continue
@@ -297,18 +290,12 @@ REASON_CHARACTERS_MAX: Final = 1000
 _UNTOLD: Final = (LookupError, TypeError, AttributeError, ArithmeticError, AssertionError)
 
 
-@dataclass(frozen=True, slots=True)
-class DirectoryReader:
+@dataclass(frozen=True)
+class DirectoryReader(FileReader):
     """Each file is a message; a larger one than allowed is refused without being read."""
 
-    storage: Storage
     message_bytes_max: int
-    is_whole: bool = True
-
-    @property
-    def extra(self) -> pa.Schema:
-        """Nothing: a file has no columns."""
-        return pa.schema([])
+    is_whole = True
 
     def units(self, file: FoundFile) -> list[Unit]:
         """The file."""
@@ -318,22 +305,17 @@ class DirectoryReader:
         self, units: Iterable[Unit], unread: dict[str, PathcastError]
     ) -> Iterator[tuple[pa.RecordBatch, str | None]]:
         """Read one message a file; arguments as of `FileReader.read`."""
-        rows = MessageRows(self.message_bytes_max)
-        for unit in units:
-            with as_unread(unit.name, unread, MESSAGE):
-                rows.add(shown(unit.name), *self._content(unit.name))
-            if rows.is_full:
-                yield rows.take(), None
-        if len(rows):
-            yield rows.take(), None
+        messages = read_each(units, unread, self._content, MESSAGE)
+        for batch in in_batches(messages, self.message_bytes_max):
+            yield batch, None
 
-    def _content(self, name: str) -> tuple[bytes | None, int]:
-        """The bytes, None for too many, and how many there are."""
+    def _content(self, name: str) -> FileMessage:
         with self.storage.open(name) as handle:
             length = handle.seek(0, os.SEEK_END)
             if length > self.message_bytes_max:
-                return None, length
+                return shown(name), None, length
             handle.seek(0)
             # One byte more than allowed is enough to see that a growing file is too large.
             content = handle.read(self.message_bytes_max + 1)
-            return (content if len(content) <= self.message_bytes_max else None), len(content)
+        is_large = len(content) > self.message_bytes_max
+        return shown(name), None if is_large else content, len(content)

@@ -189,9 +189,7 @@ def classic_context(spark: SparkSession) -> SparkContext | None:
 def prepare_workers(spark: SparkSession, *, is_shipped: bool = True) -> None:
     """Has the workers of a session run this Pathcast, with the engine of this process.
 
-    Args:
-        spark: The session; one of Spark Connect has workers that know Pathcast.
-        is_shipped: Whether workers of a cluster are sent Pathcast's own files.
+    Those of Spark Connect know Pathcast; those of a cluster are sent its files if `is_shipped`.
     """
     context = classic_context(spark)
     if context is not None:
@@ -209,11 +207,7 @@ def extra_of(df: DataFrame, columns: Sequence[str]) -> pa.Schema:
 def message_inputs(df: DataFrame, message: str, id: str | None) -> list[Column]:
     """The columns of a frame that `schemas.SOURCE` has.
 
-    Args:
-        df: Messages. `code`, `reason` and `bytes` are taken where all three are there, of the types
-            of `schemas.SOURCE`.
-        message: Column with the messages.
-        id: Column with their ids; None for none.
+    `code`, `reason` and `bytes` are taken where all three are there, of the types that it says.
     """
     ids = F.lit(None) if id is None else df[id]
     names = ("code", "reason", "bytes")
@@ -228,11 +222,7 @@ def message_inputs(df: DataFrame, message: str, id: str | None) -> list[Column]:
 def check_columns_of(
     df: DataFrame, message: str, id: str | None, columns: Sequence[str] = ()
 ) -> None:
-    """Refuses a frame that lacks a column, or whose messages or ids are of a wrong type.
-
-    Raises:
-        ConfigError: It is such a one.
-    """
+    """Refuses (ConfigError) a frame without a column, or with messages or ids of a wrong type."""
     for key, name in (("message", message), ("id", id), *(("columns", each) for each in columns)):
         if name is not None and name not in df.columns:
             raise invalid_setting(key, f"no column {name!r} among {', '.join(df.columns)}")

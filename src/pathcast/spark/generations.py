@@ -16,7 +16,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, NamedTuple
@@ -77,10 +77,6 @@ class Generation:
     def folder(self) -> str:
         """Where its files lie in the output."""
         return f"{SNAPSHOTS}/{self.version}"
-
-    def to_json(self) -> bytes:
-        """Return the content of `generation.json`."""
-        return (json.dumps(asdict(self), sort_keys=True) + "\n").encode()
 
     @classmethod
     def read(cls, storage: Storage, version: str) -> Generation:

@@ -17,10 +17,8 @@ It lists nothing and reads no message.
 
 from __future__ import annotations
 
-import json
 import uuid
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from collections.abc import Set as AbstractSet
 from dataclasses import replace
 from typing import Final
 
@@ -56,7 +54,6 @@ class Journal:
         # What the next sum will hold.
         self._recent = self._names_of(summed + 1, self.last)
         self._entries = self._names_of(1, summed) | self._recent
-        self._done = set(self._entries)
 
     def entry(self, number: int) -> list[FoundFile]:
         """The files of a micro-batch."""
@@ -66,10 +63,9 @@ class Journal:
         """The last micro-batch that a file was in."""
         return self._entries.get(name)
 
-    @property
-    def done(self) -> AbstractSet[str]:
-        """Names that need not be looked at: handed on, read, and not asked for."""
-        return self._done
+    def __contains__(self, name: object) -> bool:
+        """Whether a file need not be looked at: handed on, read, and not asked for."""
+        return name in self._entries and name not in self._open and name not in self._requested
 
     @property
     def open_files(self) -> Mapping[str, FoundFile]:
@@ -78,9 +74,7 @@ class Journal:
 
     def reopen(self, files: Iterable[FoundFile]) -> None:
         """These were not done: they may be handed on again."""
-        for file in files:
-            self._open[file.name] = file
-            self._done.discard(file.name)
+        self._open.update((file.name, file) for file in files)
 
     def is_due(self, file: FoundFile) -> bool:
         """Whether a file is to be handed on: it is new, was asked for, or has changed since."""
@@ -100,8 +94,8 @@ class Journal:
         A request is about the entry that a file was last in: it is fulfilled by the next one.
         """
         rows = {name: self._entries[name] for name in names}
-        self._storage.write(f"{REQUESTS}/{uuid.uuid4().hex}.json", json.dumps(rows).encode())
-        self._set_requested(self._requested | set(names))
+        self._storage.write_json(f"{REQUESTS}/{uuid.uuid4().hex}.json", rows)
+        self._requested |= set(names)
 
     def read_requests(self) -> None:
         """Takes notice of what was asked for, and clears away what has been fulfilled."""
@@ -116,12 +110,7 @@ class Journal:
             requested |= left
             if not left:
                 self._storage.delete([path])
-        self._set_requested(requested)
-
-    def _set_requested(self, names: set[str]) -> None:
-        self._done |= {name for name in self._requested if name not in self._open}
-        self._done -= names
-        self._requested = names
+        self._requested = requested
 
     def is_requested(self, name: str) -> bool:
         """Whether a file was asked for and has not been handed on since."""
@@ -130,11 +119,9 @@ class Journal:
     def append(self, files: Sequence[FoundFile]) -> int:
         """Writes an entry; its number."""
         self.last += 1
-        rows = [file.to_row() for file in files]
-        self._storage.write(_name(self.last), json.dumps(rows).encode())
+        self._storage.write_json(_name(self.last), [file.to_row() for file in files])
         for file in files:
             self._entries[file.name] = self._recent[file.name] = self.last
-            self._done.add(file.name)
             self._open.pop(file.name, None)
             self._requested.discard(file.name)
         if self.last % SUM_ENTRIES == 0:
@@ -163,8 +150,7 @@ class Journal:
         """Writes the sums that end with the last entry."""
         size, names = SUM_ENTRIES, self._recent
         while True:
-            content = json.dumps(names).encode()
-            self._storage.write(_sum_name(self.last - size + 1, self.last), content)
+            self._storage.write_json(_sum_name(self.last - size + 1, self.last), names)
             size *= SUM_FACTOR
             if self.last % size:
                 break

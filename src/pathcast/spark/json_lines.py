@@ -17,7 +17,7 @@ from __future__ import annotations
 import base64
 import json
 import math
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from datetime import UTC, datetime
 from typing import IO, Any, Final
 
@@ -26,8 +26,6 @@ import pyarrow.types as kinds
 
 from pathcast.spark import schemas
 from pathcast.spark.passed_types import json_type
-
-_Maker = Callable[[Any], Any]
 
 _TIMES: Final = ("message_time", "processed_at")
 _APART: Final = ("delivery_id", "fragment", "fragment_bytes", *_TIMES)
@@ -70,9 +68,7 @@ def as_json_rows(table: pa.Table) -> Iterator[dict[str, object]]:
 def of_json_rows(rows: Sequence[dict[str, Any]], schema: pa.Schema) -> pa.Table:
     """The rows of which `as_json_rows` made these; columns passed through are as JSON has them.
 
-    Args:
-        rows: As the lines have them; they are changed.
-        schema: Columns of the output.
+    The given rows are changed.
     """
     for row in rows:
         packed = row.pop(schemas.FRAGMENT_BASE64, None)
@@ -118,31 +114,28 @@ def _json_rows(batch: pa.RecordBatch) -> Iterator[dict[str, Any]]:
     """Rows of a batch; values of columns that are passed through as JSON can say them."""
     columns: list[list[Any]] = []
     for name, column in zip(batch.schema.names, batch.columns, strict=True):
-        kind = column.type if name in _APART else json_type(column.type)
-        make = None if name in _APART else _maker(kind)
-        values = column.cast(kind).to_pylist()
-        columns.append(values if make is None else [_made(make, value) for value in values])
+        if name in _APART:
+            columns.append(column.to_pylist())
+        else:
+            kind = json_type(column.type)
+            values = column.cast(kind).to_pylist()
+            is_plain = kinds.is_string(kind) or kinds.is_integer(kind) or kinds.is_boolean(kind)
+            columns.append(values if is_plain else list(map(_as_json, values)))
     for row in zip(*columns, strict=True):
         yield dict(zip(batch.schema.names, row, strict=True))
 
 
-def _maker(kind: pa.DataType) -> _Maker | None:
-    """Return what makes values of a type JSON's, None where they are; it gets no null."""
-    if kinds.is_floating(kind):
-        return lambda value: value if math.isfinite(value) else None
-    if kinds.is_binary(kind) or kinds.is_fixed_size_binary(kind):
-        return lambda value: base64.b64encode(value).decode()
-    if kinds.is_struct(kind):
-        parts = {part.name: _maker(part.type) for part in kind}
-        return lambda value: {name: _made(make, value[name]) for name, make in parts.items()}
-    if kinds.is_map(kind):
-        key, item = _maker(kind.key_type), _maker(kind.item_type)
-        return lambda value: [{"key": _made(key, k), "value": _made(item, v)} for k, v in value]
-    if kinds.is_list(kind):
-        element = _maker(kind.value_type)
-        return lambda value: [_made(element, each) for each in value]
-    return None
-
-
-def _made(make: _Maker | None, value: Any) -> Any:
-    return value if make is None or value is None else make(value)
+def _as_json(value: Any) -> Any:
+    """A value of Arrow as JSON can say it."""
+    match value:
+        case float():
+            return value if math.isfinite(value) else None
+        case bytes():
+            return base64.b64encode(value).decode()
+        case dict():
+            return {name: _as_json(part) for name, part in value.items()}
+        case list():
+            return [_as_json(element) for element in value]
+        case (key, item):  # of a map
+            return {"key": _as_json(key), "value": _as_json(item)}
+    return value

@@ -17,17 +17,17 @@ This module knows files, not Spark.
 from __future__ import annotations
 
 import fcntl
-import json
 import time
 import uuid
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
-from dataclasses import asdict, dataclass, field, replace
-from typing import Any, Final
+from dataclasses import dataclass, field, fields, replace
+from typing import Final
 
 from pathcast.errors import ConfigError, invalid_setting
 from pathcast.spark.dearest import DearSubscription
-from pathcast.spark.files import ColumnValues, FoundFile
+from pathcast.spark.files import FoundFile
 from pathcast.spark.schemas import DAY, OUTPUTS, OutputName
 from pathcast.spark.storage import Storage
 from pathcast.spark.unwritable import writing
@@ -51,31 +51,19 @@ Files = Mapping[OutputName, list[WrittenFile]]
 
 
 @dataclass(frozen=True, slots=True)
-class Unread:
-    """A file of the source that a micro-batch could not read; nothing of it was processed.
+class Unread(FoundFile):
+    """A file of the source that a micro-batch could not read, as it was then, and the error.
 
-    Attributes:
-        name: Path inside the source.
-        size: Bytes, as it was then.
-        modified_ns: When it was last written, as it was then.
-        changed_ns: When anything of it last changed, as it was then.
-        code: Code of the error.
-        message: What is wrong.
-        values: See `FoundFile`.
+    Nothing of it was processed.
     """
 
-    name: str
-    size: int
-    modified_ns: int
-    changed_ns: int
-    code: str
-    message: str
-    values: ColumnValues = ()
+    code: str = field(kw_only=True)
+    message: str = field(kw_only=True)
 
     @property
     def file(self) -> FoundFile:
-        """Return the file, with its size and time when the source found it."""
-        return FoundFile(self.name, self.size, self.modified_ns, self.changed_ns, self.values)
+        """The file, with its size and time when the source found it."""
+        return FoundFile(**{each.name: getattr(self, each.name) for each in fields(FoundFile)})
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,7 +71,6 @@ class Pin:
     """The subscriptions that a micro-batch runs with, and when it was begun.
 
     Attributes:
-        batch_id: Number of the micro-batch.
         snapshot_version: The subscriptions, and with them what a message may cost.
         position: Position of the log of changes that they are the state at; 0 where there is none.
         begun_us: When it was begun, in microseconds since 1970, UTC.
@@ -150,6 +137,25 @@ class Commit:
         return output.read_as(f"{COMMITS}/{batch_id}.json", cls)
 
 
+class CommitFollower(ABC):
+    """Publishes what commits say, in their order.
+
+    Attributes:
+        through: The last micro-batch that was published, as far as it is known.
+        published: Messages that this object has published.
+    """
+
+    through = 0
+    published = 0
+
+    def check(self) -> None:  # noqa: B027
+        """Raises what can be seen beforehand to keep it from publishing."""
+
+    @abstractmethod
+    def publish(self, commit: Commit) -> bool:
+        """Publishes a micro-batch; False if it was told to stop before the end."""
+
+
 @dataclass(frozen=True, slots=True)
 class History:
     """Totals of all micro-batches of an output.
@@ -192,12 +198,7 @@ class History:
 
 @dataclass(frozen=True, slots=True)
 class CheckpointSource:
-    """The source whose files a checkpoint counts.
-
-    Attributes:
-        kind: As in the settings.
-        path: Likewise.
-    """
+    """The source whose files a checkpoint counts, as in the settings."""
 
     kind: str
     path: str
@@ -210,11 +211,11 @@ def source_of(checkpoint: Storage) -> CheckpointSource:
         ConfigError: The place is no checkpoint.
         DiskError: What it says of its source cannot be read.
     """
-    try:
-        return checkpoint.read_as(SOURCE, CheckpointSource)
-    except FileNotFoundError as error:
+    found = checkpoint.find_as(SOURCE, CheckpointSource)
+    if found is None:
         reason = f"{checkpoint} is not the checkpoint of a pipeline"
-        raise invalid_setting("mode.checkpoint", reason) from error
+        raise invalid_setting("mode.checkpoint", reason)
+    return found
 
 
 class BatchLedger:
@@ -231,9 +232,7 @@ class BatchLedger:
 
     def pin(self, batch_id: int) -> Pin | None:
         """Return the pin of a micro-batch; None where it was never begun."""
-        with suppress(FileNotFoundError):
-            return self._checkpoint.read_as(f"{PINS}/{batch_id}.json", Pin)
-        return None
+        return self._checkpoint.find_as(f"{PINS}/{batch_id}.json", Pin)
 
     def begun_us(self, batch_id: int) -> int:
         """When a micro-batch was begun, in microseconds since 1970, UTC; 0 where nobody knows."""
@@ -242,7 +241,7 @@ class BatchLedger:
 
     def write_pin(self, pin: Pin) -> None:
         """Pin a micro-batch; to be called before anything of it is processed."""
-        self._checkpoint.write(f"{PINS}/{pin.batch_id}.json", _dump(asdict(pin)))
+        self._checkpoint.write_json(f"{PINS}/{pin.batch_id}.json", pin)
 
     def last_pin(self) -> Pin | None:
         """Return the pin of the last micro-batch that was begun."""
@@ -251,7 +250,7 @@ class BatchLedger:
 
     def write_in_force(self, version: str) -> None:
         """Remember the subscriptions that were taken up, whether or not a message comes."""
-        self._checkpoint.write(IN_FORCE, _dump({"snapshot_version": version}))
+        self._checkpoint.write_json(IN_FORCE, {"snapshot_version": version})
 
     def in_force(self) -> str | None:
         """The version of the subscriptions that were taken up last; None where none ever were."""
@@ -262,13 +261,11 @@ class BatchLedger:
 
     def commit(self, batch_id: int) -> Commit | None:
         """Return the commit of a micro-batch; None where it is not complete."""
-        with suppress(FileNotFoundError):
-            return Commit.read(self._output, batch_id)
-        return None
+        return self._output.find_as(f"{COMMITS}/{batch_id}.json", Commit)
 
     def write_commit(self, commit: Commit) -> None:
         """Declare a micro-batch complete; to be called after everything else of it."""
-        self._output.write(f"{COMMITS}/{commit.batch_id}.json", _dump(asdict(commit)))
+        self._output.write_json(f"{COMMITS}/{commit.batch_id}.json", commit)
 
     def commits(self, after: int = 0) -> Iterator[Commit]:
         """The commits after one, in the order of their batches."""
@@ -282,12 +279,10 @@ class BatchLedger:
 
         Cost: reads the last sum and the commits after it, `SUM_COMMITS` as a rule.
         """
-        history = History()
-        for number in reversed(numbers_in(self._checkpoint, SUMS)):
-            # Another process may have written a newer one and taken this one out.
-            with suppress(FileNotFoundError):
-                history = self._checkpoint.read_as(f"{SUMS}/{number}.json", History)
-                break
+        # Another process may have written a newer one and taken an older one out.
+        sums = reversed(numbers_in(self._checkpoint, SUMS))
+        found = (self._checkpoint.find_as(f"{SUMS}/{number}.json", History) for number in sums)
+        history = next(filter(None, found), History())
         for commit in self.commits(after=history.through):
             history = history.with_commit(commit)
         return history
@@ -304,7 +299,7 @@ class BatchLedger:
         if history.through % SUM_COMMITS or history.through != history.commits:
             return
         earlier = numbers_in(self._checkpoint, SUMS)
-        self._checkpoint.write(f"{SUMS}/{history.through}.json", _dump(asdict(history)))
+        self._checkpoint.write_json(f"{SUMS}/{history.through}.json", history)
         self._checkpoint.delete(
             f"{SUMS}/{number}.json" for number in earlier if number < history.through
         )
@@ -335,14 +330,14 @@ class BatchLedger:
         if not found:
             found = uuid.uuid4().hex
             # In this order: a checkpoint that has an id says what it counts, wherever a kill came.
-            self._checkpoint.write(SOURCE, _dump(asdict(source)))
+            self._checkpoint.write_json(SOURCE, source)
             self._checkpoint.write(CHECKPOINT_ID, found.encode())
         elif (known := source_of(self._checkpoint)).kind != source.kind:
             raise not_its_own(f"it is that of a source of kind {known.kind}, not {source.kind}")
         elif source.kind == "spark" and known.path != source.path:
             # Whose batches have the same numbers, and other messages.
             raise not_its_own(f"it counts the batches of {known.path}, not of {source.path}")
-        self._checkpoint.write(SOURCE, _dump(asdict(source)))
+        self._checkpoint.write_json(SOURCE, source)
         return found
 
 
@@ -368,16 +363,6 @@ class Compaction:
     replaced: tuple[str, ...] = ()
     written_at: float = 0.0
 
-    @classmethod
-    def read(cls, output: Storage, number: int) -> Compaction:
-        """A compaction that is kept.
-
-        Raises:
-            FileNotFoundError: There is none of this number.
-            DiskError: It cannot be read.
-        """
-        return output.read_as(f"{COMPACTIONS}/{number}.json", cls)
-
 
 def committed_batches(output: Storage) -> list[int]:
     """Numbers of the micro-batches whose output is complete, ascending.
@@ -396,16 +381,15 @@ def last_compaction(output: Storage) -> Compaction | None:
 def _compactions(output: Storage) -> Iterator[Compaction]:
     """The compactions that are kept, newest first."""
     for number in reversed(numbers_in(output, COMPACTIONS)):
-        try:
-            yield Compaction.read(output, number)
-        except FileNotFoundError:
-            continue
+        found = output.find_as(f"{COMPACTIONS}/{number}.json", Compaction)
+        if found is not None:
+            yield found
 
 
 def write_compaction(output: Storage, compaction: Compaction) -> None:
     """From now on readers take these files for all micro-batches up to `through`."""
     number = max(numbers_in(output, COMPACTIONS), default=0) + 1
-    output.write(f"{COMPACTIONS}/{number}.json", _dump(asdict(compaction)))
+    output.write_json(f"{COMPACTIONS}/{number}.json", compaction)
 
 
 def live_files(output: Storage, name: OutputName) -> list[WrittenFile]:
@@ -468,7 +452,7 @@ def remove_replaced(output: Storage, *, keep_seconds: float) -> int:
     count = 0
     for number in numbers:
         name = f"{COMPACTIONS}/{number}.json"
-        compaction = Compaction.read(output, number)
+        compaction = output.read_as(name, Compaction)
         if time.time() - compaction.written_at < keep_seconds:
             break
         output.delete(compaction.replaced)
@@ -510,7 +494,3 @@ def numbers_in(storage: Storage, folder: str) -> list[int]:
     """Numbers of the files of a folder that are named by one, ascending."""
     stems = (name.removesuffix(".json") for name in storage.names(folder) if ".json" in name)
     return sorted(int(stem) for stem in stems if stem.isdecimal())
-
-
-def _dump(value: Mapping[str, Any]) -> bytes:
-    return (json.dumps(value, sort_keys=True) + "\n").encode()

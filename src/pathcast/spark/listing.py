@@ -37,7 +37,7 @@ class Listing(SourceListing):
 
     def __init__(self, place: str | Path | Storage, patterns: Sequence[str]) -> None:
         self._storage = as_storage(place)
-        self.path = str(self._storage)
+        super().__init__(str(self._storage))
         self._patterns = tuple(patterns)
         self.passed_over = self.matching = 0
 
@@ -61,11 +61,7 @@ class Listing(SourceListing):
     def look(
         self, done: Container[str], again: Mapping[str, FoundFile] | None = None
     ) -> tuple[list[FoundFile], dict[str, OSError]]:
-        """The files that are not done, oldest first, and the folders that could not be listed.
-
-        Args:
-            done: Names that are not asked for.
-            again: Not needed: what is asked for again is found again.
+        """Look as `SourceListing.look` says; oldest files first. What is asked for is found again.
 
         Raises:
             OSError: The place itself cannot be listed.
@@ -90,30 +86,23 @@ class Listing(SourceListing):
         self, done: Container[str], faults: dict[str, OSError]
     ) -> Iterator[tuple[str, Mapping[str, Any]]]:
         """Yield names of files below a directory; `faults` gets folders that cannot be listed."""
-        root, pending = str(self._storage.folder), [""]
-        while pending:
-            prefix = pending.pop()
-            try:
-                with os.scandir(f"{root}/{prefix}" if prefix else root) as listed:
-                    entries = list(listed)
-                    new = [entry for entry in entries if prefix + entry.name not in done]
-            except (FileNotFoundError, NotADirectoryError):
-                if not prefix:
-                    raise
-                continue  # it was removed after it was listed
-            except OSError as error:
-                if not prefix:
-                    raise
-                faults[prefix.rstrip("/")] = error
-                continue
-            self.matching += len(entries) - len(new)
-            for entry in new:
-                if entry.name.startswith(HIDDEN):
-                    continue
-                if entry.is_dir(follow_symlinks=False):
-                    pending.append(f"{prefix}{entry.name}/")
-                elif not (entry.is_symlink() and entry.is_dir()):
-                    yield prefix + entry.name, {}
+        root = str(self._storage.folder)
+
+        def fault(error: OSError) -> None:
+            if error.filename == root:
+                raise error
+            # Otherwise it was removed after it was listed.
+            if not isinstance(error, FileNotFoundError | NotADirectoryError):
+                faults[os.path.relpath(error.filename, root)] = error
+
+        for folder, folders, names in os.walk(root, onerror=fault):
+            folders[:] = [name for name in folders if not name.startswith(HIDDEN)]
+            prefix = "" if folder == root else f"{os.path.relpath(folder, root)}/"
+            for name in names:
+                if prefix + name in done:
+                    self.matching += 1
+                elif not name.startswith(HIDDEN):
+                    yield prefix + name, {}
 
     def _there(self, done: Container[str]) -> Iterator[tuple[str, Mapping[str, Any]]]:
         """Yield names and facts of all files of a place that is no directory."""

@@ -21,6 +21,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from functools import cached_property
 from typing import Final
+from xml.sax.saxutils import unescape
 
 import pyarrow as pa
 
@@ -33,7 +34,6 @@ from pathcast.spark.schemas import TIME
 
 _OPEN: Final = b"<t>"
 _CLOSE: Final = b"</t>"
-_ENTITIES: Final = ((b"&lt;", b"<"), (b"&gt;", b">"), (b"&amp;", b"&"))
 
 
 def is_path(time: str) -> bool:
@@ -68,9 +68,6 @@ class MessageTimes:
 
     def of(self, batch: pa.RecordBatch) -> pa.Array:
         """Returns the time of each message of a batch; null where it has none.
-
-        Args:
-            batch: Messages, `schemas.SOURCE`, and columns that are passed through.
 
         Raises:
             ConfigError: The column is neither text nor a time.
@@ -112,10 +109,7 @@ class MessageTimes:
 
 
 def _text_of(result: bytes) -> str:
-    content = result.removeprefix(_OPEN).removesuffix(_CLOSE)
-    for entity, character in _ENTITIES:
-        content = content.replace(entity, character)
-    return content.decode()
+    return unescape(result.removeprefix(_OPEN).removesuffix(_CLOSE).decode())
 
 
 def _times(texts: Sequence[str | None]) -> pa.Array:

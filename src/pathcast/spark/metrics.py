@@ -16,7 +16,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Final
 
-from pathcast.errors import MissingDependencyError, invalid_setting
+from pathcast.errors import extra, invalid_setting
 from pathcast.spark.dearest import DEAREST_MAX, SUMMED_MAX, DearSubscription, dearest_of
 from pathcast.spark.ledger import Commit, committed_batches
 from pathcast.spark.status import committed_at, generation_of, lag_of
@@ -167,12 +167,8 @@ def metered(report: ProgressReport, settings: PipelineSettings) -> Iterator[Prog
     if address is None:
         yield report
         return
-    try:
+    with extra("net", "mode.metrics"):
         from prometheus_client import CollectorRegistry, ProcessCollector, start_http_server
-    except ImportError as error:
-        raise MissingDependencyError(
-            "dependency.missing", purpose="mode.metrics", module="prometheus_client", extra="net"
-        ) from error
     registry = CollectorRegistry()
     ProcessCollector(registry=registry)
     host, _, port = address.rpartition(":")

@@ -29,13 +29,14 @@ from pathcast.spark.compacting import BackgroundCompaction
 from pathcast.spark.connectors import offsets_between
 from pathcast.spark.dearest import dearest_of
 from pathcast.spark.delta import DeltaPublisher, DeltaTables
-from pathcast.spark.files import BatchReader, FoundFile, shown
+from pathcast.spark.files import NO_COLUMNS, BatchReader, FoundFile, shown
 from pathcast.spark.generations import Generation
 from pathcast.spark.ledger import (
     COUNTED,
     BatchLedger,
     CheckpointSource,
     Commit,
+    CommitFollower,
     Unread,
     remove_strays,
 )
@@ -43,13 +44,9 @@ from pathcast.spark.message_times import MessageTimes
 from pathcast.spark.outputs import Layout, claim
 from pathcast.spark.pinning import Pinning
 from pathcast.spark.progress import ProgressReport
-from pathcast.spark.publishing import (
-    CommitFollower,
-    NetworkPublisher,
-    PublishedOutput,
-)
+from pathcast.spark.publishing import NetworkPublisher, PublishedOutput
 from pathcast.spark.retention import KeptBatches
-from pathcast.spark.sources import NO_COLUMNS, passed_columns
+from pathcast.spark.sources import passed_columns
 from pathcast.spark.subscription_places import place_of
 from pathcast.spark.summary import Summary
 from pathcast.spark.tasks import DeliveryTask, TaskReport, UnitT

@@ -16,10 +16,10 @@ from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from pydantic import BaseModel, Field, SecretStr, model_validator
+from pydantic import Field, SecretStr, model_validator
 
-from pathcast.errors import MissingDependencyError
-from pathcast.settings import FROZEN
+from pathcast.errors import extra
+from pathcast.settings import SettingsSection
 
 if TYPE_CHECKING:
     from pathcast.transport.client import BrokerClient
@@ -27,10 +27,8 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 
-class NetworkSettings(BaseModel):
+class NetworkSettings(SettingsSection):
     """A broker of a network."""
-
-    model_config = FROZEN
 
     address: str
     """HOST:PORT of a broker, where messages come from or go to."""
@@ -57,10 +55,8 @@ class NetworkSettings(BaseModel):
         return self
 
 
-class PublishSettings(BaseModel):
+class PublishSettings(SettingsSection):
     """Settings of the deliveries that are published into the network."""
-
-    model_config = FROZEN
 
     subscriber: str = Field(default="network", min_length=1)
     """Subscriber of this pipeline whose deliveries are published: each message, or result, is a
@@ -76,15 +72,11 @@ def connect(network: NetworkSettings) -> BrokerClient:
     Raises:
         MissingDependencyError: The extra `net` is not installed.
     """
-    try:
+    with extra("net", "[network]"):
         from pathcast.transport.broker_requests import CODEC
         from pathcast.transport.client import BrokerClient
         from pathcast.transport.grpc_streams import Address
         from pathcast.transport.security import Certificates
-    except ImportError as error:
-        raise MissingDependencyError(
-            "dependency.missing", purpose="[network]", module=error.name or "grpc", extra="net"
-        ) from error
     certificates = None
     if network.certificate and network.key and network.authority:
         certificates = Certificates(network.certificate, network.key, network.authority)

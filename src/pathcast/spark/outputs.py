@@ -21,7 +21,6 @@ import json
 import os
 import time
 from collections.abc import Iterator, Sequence
-from contextlib import suppress
 from dataclasses import asdict, dataclass
 from itertools import islice
 from typing import TYPE_CHECKING, Any, Final
@@ -96,9 +95,9 @@ def claim(output: Storage, layout: Layout) -> None:
     Raises:
         ConfigError: It holds output of another layout.
     """
-    found = _layout(output)
+    found = output.find_as(LAYOUT, Layout)
     if found is None:
-        output.write(LAYOUT, json.dumps(asdict(layout)).encode())
+        output.write_json(LAYOUT, layout)
     elif found != layout:
         raise invalid_setting(
             "output",
@@ -113,7 +112,7 @@ def layout_of(output: str | os.PathLike[str] | Storage) -> Layout:
     Raises:
         ConfigError: The place is not the output of a pipeline, or of an older one.
     """
-    found = _layout(as_storage(output))
+    found = as_storage(output).find_as(LAYOUT, Layout)
     if found is None:
         reason = f"{output} is not the output of a pipeline"
         raise invalid_setting("output", reason)
@@ -447,12 +446,6 @@ def _parquet_rows(handle: Any, subscriber: str | None) -> pa.Table:
         return rows
     column = rows.column("fragment")
     return rows.set_column(names.index("fragment"), "fragment", column.cast(column.type.value_type))
-
-
-def _layout(output: Storage) -> Layout | None:
-    with suppress(FileNotFoundError):
-        return output.read_as(LAYOUT, Layout)
-    return None
 
 
 def _told(layout: Layout) -> str:

@@ -23,6 +23,7 @@ from pathcast.spark.files import (
     BATCH_BYTES_MAX,
     BATCH_ROWS_MAX,
     FILE,
+    FileReader,
     FoundFile,
     Unit,
     as_unread,
@@ -47,27 +48,22 @@ FEWER: Final = 32
 """So many times fewer rows are read at once where more do not fit."""
 
 
-@dataclass(frozen=True, slots=True)
-class ParquetReader:
+@dataclass(frozen=True)
+class ParquetReader(FileReader):
     """Each row of a file is a message.
 
     Attributes:
-        storage: The source.
         message_column: Column with the message, binary or text.
         id_column: Column with its id.
-        extra: Columns that are passed through, in the types that outputs have.
         read_bytes_max: Bytes that reading some rows may take; None: `READ_BYTES`, or `EXPANSION`
             times the bytes of the file if that is more.
         gone: Code of the error of a file that is not there.
     """
 
-    storage: Storage
     message_column: str
     id_column: str
-    extra: pa.Schema
     read_bytes_max: int | None
     gone: str = FILE
-    is_whole: bool = False
 
     def units(self, file: FoundFile) -> list[Unit]:
         """The row groups."""

@@ -19,9 +19,11 @@ Example:
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from typing import TYPE_CHECKING, Final
 
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pyarrow.types as kinds
 
 if TYPE_CHECKING:
@@ -39,12 +41,12 @@ def passed_type(kind: pa.DataType, format: FileFormat) -> pa.DataType:
     Raises:
         ValueError: There is none that holds its values.
     """
-    return _mapped(kind, [*_DELTA, *_PARQUET] if format == "delta" else _PARQUET)
+    return _mapped(kind, _DELTA if format == "delta" else ())
 
 
 def json_type(kind: pa.DataType) -> pa.DataType:
     """The type of a column of an output whose values JSON can say: times and decimals as text."""
-    return _mapped(kind, [*_JSON, *_PARQUET])
+    return _mapped(kind, _JSON)
 
 
 def _mapped(kind: pa.DataType, rules: Sequence[_Rule]) -> pa.DataType:
@@ -61,14 +63,21 @@ def _mapped(kind: pa.DataType, rules: Sequence[_Rule]) -> pa.DataType:
     for is_kind, as_kind in rules:
         if is_kind(kind):
             return as_kind(kind)
-    raise ValueError(f"outputs have no type for {kind}")
+    return _in_parquet(kind)
 
 
 _LISTS: Final = (kinds.is_list, kinds.is_large_list, kinds.is_fixed_size_list)
 
 
-def _same(kind: pa.DataType) -> pa.DataType:
-    return kind
+def _in_parquet(kind: pa.DataType) -> pa.DataType:
+    """The type that a Parquet file gives back, if it does not say what was written."""
+    if not kinds.is_duration(kind):  # which would be a mere number
+        sink = pa.BufferOutputStream()
+        with suppress(pa.ArrowNotImplementedError):
+            with pq.ParquetWriter(sink, pa.schema([("column", kind)]), store_schema=False):
+                pass
+            return pq.read_schema(pa.BufferReader(sink.getvalue())).field(0).type
+    raise ValueError(f"outputs have no type for {kind}")
 
 
 def _always(kind: pa.DataType) -> Callable[[pa.DataType], pa.DataType]:
@@ -83,31 +92,6 @@ def _is_long_decimal(kind: pa.DataType) -> bool:
     return bool(kinds.is_decimal(kind)) and kind.precision > _DECIMAL_DIGITS_MAX
 
 
-_PARQUET: Final[Sequence[_Rule]] = (
-    (kinds.is_boolean, _same),
-    (kinds.is_integer, _same),
-    (kinds.is_floating, _same),
-    (kinds.is_null, _same),
-    (_is_long_decimal, _same),
-    (kinds.is_decimal, lambda kind: pa.decimal128(kind.precision, kind.scale)),
-    (kinds.is_date, _always(pa.date32())),
-    # Parquet has milliseconds at least, in UTC or in no zone.
-    (
-        kinds.is_timestamp,
-        lambda kind: pa.timestamp("ms" if kind.unit == "s" else kind.unit, kind.tz and "UTC"),
-    ),
-    (lambda kind: kinds.is_time(kind) and kind.unit == "s", _always(pa.time32("ms"))),
-    (kinds.is_time, _same),
-    (kinds.is_fixed_size_binary, _same),
-    (kinds.is_string, _same),
-    (kinds.is_large_string, _always(pa.string())),
-    (kinds.is_string_view, _always(pa.string())),
-    (kinds.is_binary, _same),
-    (kinds.is_large_binary, _always(pa.binary())),
-    (kinds.is_binary_view, _always(pa.binary())),
-)
-"""What a type becomes in Parquet files and in JSON lines; the first rule that holds counts."""
-
 _DELTA: Final[Sequence[_Rule]] = (
     (kinds.is_uint8, _always(pa.int16())),
     (kinds.is_uint16, _always(pa.int32())),
@@ -120,7 +104,7 @@ _DELTA: Final[Sequence[_Rule]] = (
     (kinds.is_time, _refused),
     (kinds.is_null, _refused),
 )
-"""What a type becomes in Delta tables, where that is something else."""
+"""What a type becomes in Delta tables, where that is something else than in Parquet files."""
 
 _JSON: Final[Sequence[_Rule]] = (
     (kinds.is_temporal, _always(pa.string())),

@@ -19,7 +19,7 @@ import os
 import threading
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Final
@@ -87,46 +87,31 @@ def run(
     with stopped_by_signals(stop) as received, metered(report, settings) as report:
         _check_paths(settings)
         if settings.source.kind == "spark":
-            summary = _run_query(settings, spark, report, stop)
+            from pathcast.spark.query_run import run_query
+
+            with workers_of(settings, spark, None, report) as ready:
+                summary = run_query(settings, ready, report, stop)
         else:
-            summary = _run_files(settings, spark, workers, report, stop, listing)
+            with sole_writer(settings.output.storage):
+                pipeline = Pipeline(settings, report, stop, listing)
+                with (
+                    closing(pipeline.batches.book.place),
+                    workers_of(settings, spark, workers, report) as ready,
+                ):
+                    # Which takes as long as Spark does to start.
+                    pipeline.batches.pinning.begin()
+                    summary = pipeline.run(ready())
     seconds = time.monotonic() - started - summary.seconds
     stopped_by = received[0].name if received else ""
     return replace(summary, start_seconds=seconds, stopped_by=stopped_by)
 
 
-def _run_query(
-    settings: PipelineSettings,
-    spark: SparkSession | None,
-    report: ProgressReport,
-    stop: threading.Event,
-) -> Summary:
-    from pathcast.spark.query_run import run_query
-
-    with workers_of(settings, spark, None, report) as ready:
-        return run_query(settings, ready, report, stop)
-
-
-def _run_files(
-    settings: PipelineSettings,
-    spark: SparkSession | None,
-    workers: Workers | None,
-    report: ProgressReport,
-    stop: threading.Event,
-    listing: SourceListing | None,
-) -> Summary:
-    with sole_writer(settings.output.storage):
-        pipeline = Pipeline(settings, report, stop, listing)
-        with workers_of(settings, spark, workers, report) as ready:
-            try:
-                pipeline.begin()
-                return pipeline.run(ready())
-            finally:
-                pipeline.close()
-
-
 class Pipeline:
-    """One run."""
+    """One run.
+
+    Attributes:
+        batches: Its micro-batches.
+    """
 
     def __init__(
         self,
@@ -140,7 +125,7 @@ class Pipeline:
         self._stop = stop
         self._journal = Journal(settings.checkpoint)
         source = settings.source
-        self._batches = MicroBatches(
+        self.batches = MicroBatches(
             settings,
             CheckpointSource(source.kind, str(source.path)),
             report,
@@ -148,21 +133,9 @@ class Pipeline:
             self._journal.last_entry,
         )
         self._listing = listing or listing_of(source, settings.checkpoint, settings.network)
-        self._batches.learn_columns(partial(columns_there, source, ()))
+        self.batches.learn_columns(partial(columns_there, source, ()))
         self._unlisted: dict[str, str] = {}
         self._said: set[str] = set()
-
-    def close(self) -> None:
-        """Gives back what is open."""
-        self._batches.book.place.close()
-
-    def begin(self) -> None:
-        """Takes up the subscriptions, which takes as long as Spark does to start.
-
-        Raises:
-            ConfigError: They cannot be read, or too many of them are rejected.
-        """
-        self._batches.pinning.begin()
 
     def run(self, workers: Workers) -> Summary:
         """Delivers until there is nothing more to do, or until it is told to stop."""
@@ -183,7 +156,7 @@ class Pipeline:
         else:
             self._watch(workers)
         return replace(
-            self._batches.end(),
+            self.batches.end(),
             seconds=time.monotonic() - started,
             unlisted=self._unlisted,
             earlier_messages=earlier,
@@ -191,11 +164,11 @@ class Pipeline:
 
     def _earlier(self) -> tuple[int, list[int]]:
         """Messages that earlier runs have done, and the micro-batches that they did not end."""
-        history = self._batches.history
+        history = self.batches.history
         self._journal.reopen(entry.file for _, entry in history.unread.values())
         # A kill may have come between the commit and what is done after it.
-        self._tell_source(self._batches.ledger.commit(history.through))
-        self._batches.catch_up()
+        self._tell_source(self.batches.ledger.commit(history.through))
+        self.batches.catch_up()
         # They are done in order; early commits may be gone (`retention`).
         return history.messages, list(range(history.through + 1, self._journal.last + 1))
 
@@ -211,7 +184,7 @@ class Pipeline:
         self._journal.read_requests()
         found: list[FoundFile] = []
         try:
-            found, faults = self._listing.look(self._journal.done, self._journal.open_files)
+            found, faults = self._listing.look(self._journal, self._journal.open_files)
         except OSError as error:
             faults = {"": error}
         root = str(self._listing.path)
@@ -251,22 +224,22 @@ class Pipeline:
             self._drain(workers, due)
             if not due and not self._stop.is_set():
                 # Who has changed them is told at once, whether or not a message comes.
-                self._batches.pinning.look()
+                self.batches.pinning.look()
             wait = self._settings.mode.seconds_between_batches - (time.monotonic() - looked)
             self._stop.wait(max(0.0, wait))
 
     def _process(self, workers: Workers, batch_id: int) -> None:
         """One micro-batch; the same rows however often it is done before its commit."""
         files = self._journal.entry(batch_id)
-        commit = self._batches.complete(batch_id, files, partial(self._answer, workers, files))
+        commit = self.batches.complete(batch_id, files, partial(self._answer, workers, files))
         self._tell_source(commit)
         self._journal.reopen(entry.file for entry in commit.unread)
         if commit.unread:
             self._report.note(
                 f"{len(commit.unread):,} files of the source could not be read (pathcast dlq "
-                f"{self._batches.output}), the first because {commit.unread[0].message}"
+                f"{self.batches.output}), the first because {commit.unread[0].message}"
             )
-        self._batches.publish(commit)
+        self.batches.publish(commit)
 
     def _tell_source(self, commit: Commit | None) -> None:
         """Tell the source that it need not keep the files of a micro-batch any more."""
@@ -283,17 +256,17 @@ class Pipeline:
         target: OutputTarget,
     ) -> tuple[Sequence[TaskReport], Mapping[str, PathcastError]]:
         """Runs the tasks; gives their reports, and the files that could not be read."""
-        self._batches.learn_columns(partial(columns_there, self._settings.source, files))
+        self.batches.learn_columns(partial(columns_there, self._settings.source, files))
         limits = generation.message_limits()
-        reader = reader_of(self._settings.source, limits, self._batches.extra)
+        reader = reader_of(self._settings.source, limits, self.batches.extra)
         unread: dict[str, PathcastError] = {}
         while True:
-            units = units_of(reader, files, workers, unread)
+            units = units_of(reader, files, unread, workers)
             self._say_what_is_lacking(units)
             shares = shares_of(units, workers.count)
             if not shares:
                 return (), unread
-            task = self._batches.task(generation, target, reader)
+            task = self.batches.task(generation, target, reader)
             reports = workers.run(task, shares)
             raise_errors(reports)
             failed = {name: error for report in reports for name, error in report.unread.items()}
@@ -301,7 +274,7 @@ class Pipeline:
             if not failed or reader.is_whole:
                 return reports, unread
             # Some rows of such a file may be in what was written: all of it is done again without.
-            self._batches.output.delete(
+            self.batches.output.delete(
                 file.name for report in reports for files in report.files.values() for file in files
             )
 
@@ -320,7 +293,7 @@ class Pipeline:
         source = self._settings.source
         return (
             f"{self._settings.mode.kind}: {source.kind} {source.path} against "
-            f"{self._batches.pinning.generation.queries:,} queries"
+            f"{self.batches.pinning.generation.queries:,} queries"
         )
 
 
@@ -343,8 +316,7 @@ def workers_of(
         yield lambda: workers
         return
     # Whoever brings workers needs no PySpark.
-    from pathcast.spark.session import is_submitted, running_context
-    from pathcast.spark.starting import spark_workers
+    from pathcast.spark.session import is_submitted, running_context, spark_workers
 
     chosen = settings.spark
     ignored = ", ".join(f"spark.{key}" for key in ("master", "conf") if key in chosen.given)

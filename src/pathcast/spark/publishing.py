@@ -25,18 +25,18 @@ import json
 import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Final, Protocol
+from typing import TYPE_CHECKING, Any, Final
 
 import pyarrow as pa
 
 from pathcast.errors import PublicationError, UnavailableError, invalid_setting
 from pathcast.limits import KIB
+from pathcast.spark.ledger import Commit, CommitFollower
 from pathcast.spark.network import connect, wait_for
 from pathcast.spark.outputs import rows_of
 from pathcast.spark.schemas import body_of
 
 if TYPE_CHECKING:
-    from pathcast.spark.ledger import Commit
     from pathcast.spark.network import NetworkSettings, PublishSettings
     from pathcast.spark.outputs import Layout
     from pathcast.spark.storage import Storage
@@ -65,12 +65,18 @@ ID_CHARACTERS_MAX: Final = 128
 
 
 @dataclass(frozen=True)
+class PublishedThrough:
+    """The last micro-batch that was published, and whose deliveries if not everybody's."""
+
+    through: int
+    subscriber: str = ""
+
+
+@dataclass(frozen=True)
 class PublishedOutput:
     """An output whose commits are published.
 
     Attributes:
-        storage: Where it lies.
-        layout: What it looks like.
         checkpoint: Where it is remembered what was published.
         last: The last micro-batch that is complete; a publisher that is new begins after it.
         note: Who is told why one waits.
@@ -84,37 +90,21 @@ class PublishedOutput:
     note: Callable[[str], None]
     stop: threading.Event
 
-
-class CommitFollower(Protocol):
-    """Publishes what commits say, in their order.
-
-    Attributes:
-        through: The last micro-batch that was published.
-        published: Messages that this object has published.
-    """
-
-    through: int
-    published: int
-
-    def check(self) -> None:
-        """Raises what can be seen beforehand to keep it from publishing."""
-
-    def publish(self, commit: Commit) -> bool:
-        """Publishes a micro-batch; False if it was told to stop before the end."""
+    def published(self, name: str, subscriber: str = "") -> PublishedThrough:
+        """Reads a state of the checkpoint; a new one, which is written, begins with what comes."""
+        found = self.checkpoint.find_as(name, PublishedThrough)
+        if found is None:
+            found = PublishedThrough(self.last, subscriber)
+            self.checkpoint.write_json(name, found)
+        return found
 
 
-class NetworkPublisher:
+class NetworkPublisher(CommitFollower):
     """Publishes micro-batches, one after the other.
 
     Args:
-        network: The broker.
         wanted: Whose deliveries, and of which source they are messages.
         publisher: A name that no other pipeline has, whose numbers these are.
-        output: Whose commits.
-
-    Attributes:
-        through: The last micro-batch that the root has all of.
-        published: Messages that this object has published.
 
     Raises:
         ConfigError: Deliveries of another subscriber were published so far.
@@ -131,25 +121,15 @@ class NetworkPublisher:
         self._wanted = wanted
         self._publisher = publisher
         self._output = output
-        self.published = 0
-        try:
-            through, before = output.checkpoint.read_json(
-                STATE, lambda row: (int(row["through"]), str(row["subscriber"]))
-            )
-        except FileNotFoundError:
-            self._done(output.last)
-            return
-        self.through = through
         subscriber = wanted.subscriber
-        if before != subscriber:
+        state = output.published(STATE, subscriber)
+        if state.subscriber != subscriber:
             reason = (
-                f"it was {before} so far: {subscriber} needs an output of its own, or "
+                f"it was {state.subscriber} so far: {subscriber} needs an output of its own, or "
                 f"{output.checkpoint}/{STATE} taken away, to begin with what comes from now on"
             )
             raise invalid_setting("publish.subscriber", reason)
-
-    def check(self) -> None:
-        """Return: a root that is away is waited for."""
+        self.through = state.through
 
     def publish(self, commit: Commit) -> bool:
         """Publishes a micro-batch; whether all of it is on the root's disk.
@@ -235,8 +215,8 @@ class NetworkPublisher:
     def _done(self, batch_id: int) -> None:
         """The root has all of the micro-batches up to this one."""
         self.through = batch_id
-        state = {"through": batch_id, "subscriber": self._wanted.subscriber}
-        self._output.checkpoint.write(STATE, json.dumps(state).encode())
+        state = PublishedThrough(batch_id, self._wanted.subscriber)
+        self._output.checkpoint.write_json(STATE, state)
 
 
 _COLUMNS: Final = ["message_id", "result_number", "fragment", "fragment_bytes", "delivery_id"]

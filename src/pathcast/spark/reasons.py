@@ -13,9 +13,8 @@ from __future__ import annotations
 
 import os
 from collections import Counter
-from collections.abc import Mapping
-from dataclasses import asdict, dataclass, replace
-from typing import Any, Literal, TypeAlias
+from dataclasses import asdict, dataclass
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -24,11 +23,17 @@ from pathcast.errors import PathcastError
 from pathcast.limits import Limits
 from pathcast.model import QueryLanguage, Subscription
 from pathcast.registry import Registry
+from pathcast.spark.files import NO_COLUMNS, shown
 from pathcast.spark.generations import Generation
+from pathcast.spark.journal import Journal
 from pathcast.spark.last_valid import subscriptions_of
 from pathcast.spark.ledger import Commit, committed_batches
 from pathcast.spark.outputs import KEPT, layout_of, read_output, rejected_of
+from pathcast.spark.sources import listing_of, reader_of, units_of
 from pathcast.spark.storage import Storage, as_storage
+
+if TYPE_CHECKING:
+    from pathcast.spark.settings import PipelineSettings
 
 Verdict: TypeAlias = Literal["delivered", "not satisfied", "not decided"]
 Fate: TypeAlias = Literal["answered", "refused", "not read", "not seen"]
@@ -39,11 +44,7 @@ class SubscriptionReason:
     """The outcome of one subscription on the message.
 
     Attributes:
-        subscription_id: Which.
-        query: Its text.
         deliver: What it asks for, "ids" for a notice.
-        verdict: What became of it.
-        deliveries: How many there were.
         message: Why there is no answer, where it was not decided.
         explanation: Where the query fails or how it holds; None where the message is not at hand.
         steps: What is done to the message first.
@@ -68,8 +69,6 @@ class Why:
     """The outcome of a message for a subscriber.
 
     Attributes:
-        subscriber: Who asks.
-        message_id: About what.
         fate: What became of the message itself.
         told: Why it was refused or not read, in words; None otherwise.
         batch_id: Micro-batch that it was in; None if it was in none.
@@ -179,9 +178,17 @@ def why(
     undecided = {row["subscription_id"]: row["message"] for row in not_done}
     rejected = rejected_of(storage, layout, version, subscriber)
     reasons = tuple(
-        replace(
-            _reason(row, count, undecided, content, limits),
-            kept=next((each.told for each in rejected if each.query_id == name), None),
+        SubscriptionReason(
+            name,
+            row.query,
+            row.deliver,
+            "not decided" if name in undecided else "delivered" if count[name] else "not satisfied",
+            count[name],
+            undecided.get(name),
+            None if content is None else _explained(row, content, limits),
+            row.steps,
+            next((each.told for each in rejected if each.query_id == name), None),
+            row.language,
         )
         for name, row in sorted(taken.items())
     )
@@ -191,31 +198,6 @@ def why(
         if each.query_id not in taken
     )
     return Why(subscriber, message_id, "answered", None, batch_id, version, reasons, others)
-
-
-def _reason(
-    row: Subscription,
-    count: Mapping[str, int],
-    undecided: Mapping[str, str],
-    content: bytes | None,
-    limits: Limits | None,
-) -> SubscriptionReason:
-    name = row.id
-    verdict: Verdict = "delivered" if name in count else "not satisfied"
-    if name in undecided:
-        verdict = "not decided"
-    explanation = None if content is None else _explained(row, content, limits)
-    return SubscriptionReason(
-        name,
-        row.query,
-        row.deliver,
-        verdict,
-        count.get(name, 0),
-        undecided.get(name),
-        explanation,
-        row.steps,
-        language=row.language,
-    )
 
 
 def _explained(row: Subscription, content: bytes, limits: Limits | None) -> str | None:
@@ -258,4 +240,39 @@ def _unread(storage: Storage, name: str) -> tuple[Commit, str] | None:
         for entry in commit.unread:
             if entry.name == name:
                 return commit, entry.message
+    return None
+
+
+def batch_of(settings: PipelineSettings, message_id: str) -> int | None:
+    """The last micro-batch of a file that is named as its message; None for other sources."""
+    is_named = settings.source.kind == "directory"
+    return Journal(settings.checkpoint).last_entry(message_id) if is_named else None
+
+
+def message_of(settings: PipelineSettings, message_id: str) -> bytes | None:
+    """The bytes of a message, if the source still has it.
+
+    Cost: one file where its name is the id; otherwise the source is read from its beginning.
+    """
+    source = settings.source
+    if source.kind == "spark":
+        return None
+    try:
+        files, _ = listing_of(source).look(set())
+    except (OSError, PathcastError):
+        return None
+    if source.kind == "directory":
+        files = [file for file in files if file.name == message_id]
+    elif source.kind == "archive":
+        files = [file for file in files if message_id.startswith(f"{shown(file.name)}!")]
+    elif source.kind == "records":
+        files = [file for file in files if message_id.rpartition("#")[0] == shown(file.name)]
+    reader = reader_of(source, settings.engine.message_limits(), NO_COLUMNS)
+    unread: dict[str, PathcastError] = {}
+    for file in files:
+        for batch, _ in reader.read(units_of(reader, [file], unread), unread):
+            place = pc.index(batch.column("message_id"), message_id).as_py()
+            if place >= 0:
+                content: bytes | None = batch.column("message")[place].as_py()
+                return content
     return None

@@ -31,8 +31,15 @@ from pathcast.records import Splitter
 from pathcast.records.blocks import is_packed, unpacked
 from pathcast.records.cutting import placed_ranges
 from pathcast.spark import schemas
-from pathcast.spark.files import FILE_COST_BYTES, FoundFile, Unit, as_unread, read_parts, shown
-from pathcast.spark.storage import Storage
+from pathcast.spark.files import (
+    FILE_COST_BYTES,
+    FileReader,
+    FoundFile,
+    Unit,
+    as_unread,
+    read_parts,
+    shown,
+)
 
 if TYPE_CHECKING:
     from pathcast.kernel.records import Head, Outcomes
@@ -52,25 +59,17 @@ class Surveyed(NamedTuple):
     outcomes: Outcomes | PathcastError
 
 
-@dataclass(frozen=True, slots=True)
-class RecordReader:
+@dataclass(frozen=True)
+class RecordReader(FileReader):
     """Reads each record of a large file as a message.
 
     Attributes:
-        storage: The source.
         splitter: What is cut out of a file.
         range_bytes: Size of a range, at least.
     """
 
-    storage: Storage
     splitter: Splitter
     range_bytes: int
-    is_whole: bool = False
-
-    @property
-    def extra(self) -> pa.Schema:
-        """Nothing: a record has no columns."""
-        return pa.schema([])
 
     def units(self, file: FoundFile) -> list[Unit]:
         """The file, or ranges of it: size of the file, first byte, byte after the last."""
@@ -108,10 +107,7 @@ class RecordReader:
     ) -> list[Unit]:
         """Units with the places of their ranges, those left out that a file does not come to.
 
-        Args:
-            units: What `units` gave, of any files.
-            surveys: What is known of the ranges, but for the last one of each file.
-            unread: Gets the files that cannot be read.
+        The surveys are of all ranges but the last one of each file.
         """
         known: dict[tuple[str, int], Outcomes] = {}
         for name, start, outcomes in surveys:

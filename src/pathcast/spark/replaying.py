@@ -26,7 +26,7 @@ import tempfile
 import threading
 import time
 from bisect import bisect_left, bisect_right
-from collections.abc import Container, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
@@ -92,18 +92,20 @@ def batches_between(
     output = settings.output.storage
     layout_of(output)
     numbers = committed_batches(output)
-    begun = BatchLedger(output, settings.checkpoint).begun_us
 
-    # Micro-batches follow each other, so the times at which they were begun ascend.
-    start, end = 0, len(numbers)
-    if first is not None:
-        number, moment = _bound("--from", first)
-        key = begun if number is None else None
-        start = bisect_left(numbers, moment if number is None else number, key=key)
-    if last is not None:
-        number, moment = _bound("--to", last)
-        key = begun if number is None else None
-        end = bisect_right(numbers, moment if number is None else number, key=key)
+    def place(option: str, text: str, bisect: Callable[..., int]) -> int:
+        if text.isascii() and text.isdigit():
+            return bisect(numbers, int(text))
+        try:
+            moment = moment_us(text)
+        except ValueError as error:
+            reason = f"{text!r} is no number of a micro-batch and no time such as 2026-03-01T12:00"
+            raise invalid_setting(option, reason) from error
+        # Micro-batches follow each other, so the times at which they were begun ascend.
+        return bisect(numbers, moment, key=BatchLedger(output, settings.checkpoint).begun_us)
+
+    start = 0 if first is None else place("--from", first, bisect_left)
+    end = len(numbers) if last is None else place("--to", last, bisect_right)
     if start >= end:
         there = f"{numbers[0]} to {numbers[-1]}" if numbers else "none"
         reason = f"no complete micro-batch of {output} is between them; complete are {there}"
@@ -158,7 +160,7 @@ def backfill(
     if settings.source.kind == "spark":
         frames = _FramesAgain(settings, batches)
         frames.check()
-        target.checkpoint.write(PLAN, json.dumps(plan).encode())
+        target.checkpoint.write_json(PLAN, plan)
         return frames.deliver(target, spark, report, stop or threading.Event())
     last = Journal(target.checkpoint).last
     entries = _entries(settings, batches[last:], skip_missing, report)
@@ -166,12 +168,14 @@ def backfill(
         journal = Journal(target.checkpoint)
         if journal.last != last:
             raise not_its_own(f"another replay has written to {output} meanwhile")
-        if known is None:
-            _copy_columns(settings.checkpoint, target.checkpoint)
-        target.checkpoint.write(PLAN, json.dumps(plan).encode())
+        if known is None and settings.checkpoint.exists(COLUMNS):
+            # Columns that are passed through have the types that they had.
+            target.checkpoint.write(COLUMNS, settings.checkpoint.read(COLUMNS))
+        target.checkpoint.write_json(PLAN, plan)
         for files in entries:
             journal.append(files)
-    nothing_new = NothingNew(str(settings.source.path))
+    # No file but those of the journal.
+    nothing_new = SourceListing(settings.source.path)
     return run(
         target, progress=report, spark=spark, workers=workers, stop=stop, listing=nothing_new
     )
@@ -227,19 +231,6 @@ def redeliver(
         return len(commits)
 
 
-class NothingNew(SourceListing):
-    """A source that has no file but those of the journal."""
-
-    def __init__(self, path: str) -> None:
-        self.path = path
-
-    def look(
-        self, done: Container[str], again: Mapping[str, FoundFile] | None = None
-    ) -> tuple[list[FoundFile], dict[str, OSError]]:
-        """Return nothing."""
-        return [], {}
-
-
 def _target(settings: PipelineSettings, output: str, only: Sequence[str]) -> PipelineSettings:
     """The pipeline that answers again."""
     place = output if "://" in output else str(Path(output).absolute())
@@ -276,19 +267,11 @@ def _plan(output: Storage, checkpoint: Storage) -> dict[str, Any] | None:
     Raises:
         ConfigError: It is the output of something else.
     """
-    try:
-        return checkpoint.read_json(PLAN, dict)
-    except FileNotFoundError:
-        if output.exists(LAYOUT):
-            reason = f"{output} is the output of a pipeline; name a new one"
-            raise invalid_setting("--output", reason) from None
-        return None
-
-
-def _copy_columns(checkpoint: Storage, target: Storage) -> None:
-    """Columns that are passed through have the types that they had."""
-    if checkpoint.exists(COLUMNS):
-        target.write(COLUMNS, checkpoint.read(COLUMNS))
+    found = checkpoint.find_as(PLAN, dict)
+    if found is None and output.exists(LAYOUT):
+        reason = f"{output} is the output of a pipeline; name a new one"
+        raise invalid_setting("--output", reason)
+    return found
 
 
 def _entries(
@@ -299,14 +282,8 @@ def _entries(
 ) -> list[list[FoundFile]]:
     """The files of micro-batches, without those of which nothing was processed.
 
-    Args:
-        settings: Of the pipeline.
-        numbers: Micro-batches whose files are asked for.
-        skip_missing: Whether files that are gone are left out.
-        report: Who is told that.
-
     Raises:
-        SourceError: Some are gone, or other files now.
+        SourceError: Some are gone, or other files now, and are not to be left out.
 
     Cost: a `stat` a file; elsewhere than in a directory one listing of the place.
     """
@@ -363,10 +340,6 @@ def _readable(output: Storage, commit: Commit) -> Commit:
 
 class _FramesAgain:
     """Messages of Kafka between the offsets that commits tell.
-
-    Args:
-        settings: Of the pipeline.
-        batches: Numbers of its micro-batches.
 
     Raises:
         ConfigError: The format has no offsets that can be read again.
@@ -461,14 +434,3 @@ class _FramesAgain:
             return ""
         # Before it stand a byte and a version of Spark's own.
         return found[found.find("{") :] if "{" in found else ""
-
-
-def _bound(option: str, text: str) -> tuple[int | None, int]:
-    """A bound as a number of a micro-batch, or None and microseconds since 1970."""
-    if text.isascii() and text.isdigit():
-        return int(text), 0
-    try:
-        return None, moment_us(text)
-    except ValueError as error:
-        reason = f"{text!r} is no number of a micro-batch and no time such as 2026-03-01T12:00"
-        raise invalid_setting(option, reason) from error

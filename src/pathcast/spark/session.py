@@ -17,6 +17,7 @@ on afterwards, and what `spark-submit` was told goes over the settings of the pi
 
 from __future__ import annotations
 
+import logging
 import os
 import re
 import signal
@@ -24,11 +25,15 @@ import socket
 import struct
 import sys
 import threading
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import contextmanager
 from importlib.resources import as_file, files
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
-from py4j.protocol import Py4JError, Py4JJavaError
+import py4j
+from py4j.protocol import Py4JError, Py4JJavaError, Py4JNetworkError
 from pyspark import SparkConf, SparkContext
 from pyspark.errors import PySparkRuntimeError
 from pyspark.java_gateway import launch_gateway
@@ -36,6 +41,7 @@ from pyspark.java_gateway import launch_gateway
 from pathcast.errors import ConfigError, JavaMissingError, SparkLostError, invalid_setting
 from pathcast.spark.java import JAVA_VERSION_MIN, JavaInstall, find_java, quiet_home
 from pathcast.spark.shipping import ship
+from pathcast.spark.workers import SparkWorkers
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -123,31 +129,17 @@ _UNREACHABLE = re.compile(
 """In the causes of a start that failed because nobody answers at the master's address."""
 
 
-class _Relay:
-    """Passes on what the JVM says on standard error, while its context runs.
-
-    When that ends, Python workers that wait for a task find the end of their input, and are killed
-    while they write a traceback of it.
-    """
-
-    def __init__(self) -> None:
-        self._read_end, self.write_end = os.pipe()
-        self.is_open = True
-
-    def start(self) -> None:
-        """The JVM has its end."""
-        os.close(self.write_end)
-        threading.Thread(target=self._pass_on, name="jvm-stderr", daemon=True).start()
-
-    def _pass_on(self) -> None:
-        while chunk := os.read(self._read_end, 65_536):
-            if self.is_open:
-                os.write(_STANDARD_ERROR, chunk)
-        os.close(self._read_end)
+_IS_PASSED_ON: Final = threading.Event()
+"""Whether what the JVM says on standard error is: while its context runs. When that ends, Python
+workers that wait for a task find the end of their input, and are killed while they write a
+traceback of it."""
 
 
-_RELAYS: list[_Relay] = []
-"""Of the JVM of this process, if it was started here."""
+def _pass_on(read_end: int) -> None:
+    while chunk := os.read(read_end, 65_536):
+        if _IS_PASSED_ON.is_set():
+            os.write(_STANDARD_ERROR, chunk)
+    os.close(read_end)
 
 
 def local_session(
@@ -181,16 +173,9 @@ def local_session(
     from pyspark.sql import SparkSession
 
     running = running_context()
-    if running is not None:
-        return SparkSession(running)
-    context = local_context(
-        master,
-        conf=conf,
-        jvm_options=jvm_options,
-        is_shipped=is_shipped,
-    )
+    context = local_context(master, conf=conf, jvm_options=jvm_options, is_shipped=is_shipped)
     session = SparkSession(context)
-    if SHUFFLE_PARTITIONS not in (conf or {}):
+    if running is None and SHUFFLE_PARTITIONS not in (conf or {}):
         # The default of 200 tasks costs a micro-batch more than its rows do.
         session.conf.set(SHUFFLE_PARTITIONS, str(context.defaultParallelism))
     return session
@@ -252,8 +237,7 @@ def local_context(
 
 def end_context(context: SparkContext) -> None:
     """Stop a context."""
-    for relay in _RELAYS:
-        relay.is_open = False
+    _IS_PASSED_ON.clear()
     try:
         context.stop()
     except (Py4JError, OSError):
@@ -270,10 +254,6 @@ def check_master(master: str, environ: Mapping[str, str]) -> None:
     """Refuse a master that cannot be used, where that is known without Spark.
 
     Of a standalone master where nobody listens Spark would know in a minute.
-
-    Args:
-        master: Spark's master URL.
-        environ: Environment of Spark.
 
     Raises:
         ConfigError: None of the addresses of "spark://..." can be connected to, or there is no
@@ -307,10 +287,9 @@ def _started(settings: Mapping[str, str], java: JavaInstall) -> SparkContext:
         ConfigError: Spark refused the master or a setting.
     """
     try:
+        _IS_PASSED_ON.set()
         if SparkContext._gateway is None:
             _start_jvm(settings)
-        for relay in _RELAYS:
-            relay.is_open = True
         context = _context(SparkConf(loadDefaults=True).setAll(list(settings.items())))
     except PySparkRuntimeError as error:
         if error.getCondition() != "JAVA_GATEWAY_EXITED":
@@ -365,11 +344,7 @@ def _context(conf: SparkConf) -> SparkContext:
 
 
 def causes(error: Py4JJavaError) -> list[str]:
-    """Returns the first lines of a Java exception and of its causes, the innermost last.
-
-    Args:
-        error: As Py4J gives it. Its JVM has to run.
-    """
+    """Returns the first lines of a Java exception and of its causes, the innermost last."""
     found: list[str] = []
     exception = error.java_exception
     while exception is not None and len(found) < _CAUSES_MAX:
@@ -383,9 +358,7 @@ def causes(error: Py4JJavaError) -> list[str]:
 def refused_start(master: str, told: Sequence[str]) -> ConfigError:
     """Returns the error of a context that did not start, with the setting that is to be mended.
 
-    Args:
-        master: The master URL.
-        told: What Spark says, and its causes (`causes`).
+    `told` is what Spark says, and its `causes`.
 
     Example:
         >>> said = ["An error has occurred.", "Connection refused: /10.0.0.9:6443"]
@@ -413,14 +386,14 @@ def _start_jvm(settings: Mapping[str, str]) -> None:
     workers with the JVM.
     """
     conf = SparkConf(loadDefaults=False).setAll(list(settings.items()))
-    relay = _Relay()
-    _RELAYS[:] = [relay]
+    read_end, write_end = os.pipe()
     # Standard output is the summary's.
-    options = _SpareFromSigterm(stdout=relay.write_end, stderr=relay.write_end)
+    options = _SpareFromSigterm(stdout=write_end, stderr=write_end)
     try:
         gateway = launch_gateway(conf, options)
     finally:
-        relay.start()
+        os.close(write_end)  # the JVM has its own
+        threading.Thread(target=_pass_on, args=(read_end,), name="jvm-stderr", daemon=True).start()
     SparkContext._ensure_initialized(gateway=gateway)
 
 
@@ -440,3 +413,85 @@ def _then_ignore_sigterm(first: Callable[[], None]) -> Callable[[], None]:
         signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGTERM})
 
     return prepare
+
+
+@contextmanager
+def spark_workers(
+    master: str,
+    conf: Mapping[str, str] | None = None,
+    *,
+    is_shipped: bool = True,
+    context: SparkContext | None = None,
+) -> Iterator[Future[SparkWorkers]]:
+    """Workers of a context that is there, or of one of their own, which is stopped in the end.
+
+    It takes 4 to 6 s to start, most of it in other processes, and is started beside other work.
+
+    Args:
+        master: Spark's master URL.
+        conf: Settings that go over those of `session.SETTINGS`.
+        is_shipped: Whether workers of a cluster are sent Pathcast's own files.
+        context: Is used and left running; that of this process when not given.
+
+    Yields:
+        The workers, once they are there; `result()` raises what kept them from starting.
+    """
+    running = context or running_context()
+    if running is not None:
+        if is_shipped:
+            ship(running)
+        ready: Future[SparkWorkers] = Future()
+        ready.set_result(SparkWorkers(running))
+        yield ready
+        return
+    contexts: list[SparkContext] = []
+
+    def start() -> SparkWorkers:
+        started = local_context(master, conf=conf, is_shipped=is_shipped)
+        contexts.append(started)
+        workers = SparkWorkers(started)
+        workers.run(_ready, [[0]] * workers.count)
+        return workers
+
+    with ThreadPoolExecutor(1, "spark") as thread:
+        starting = thread.submit(start)
+        # Whoever gives up early waits until there is something to stop.
+        try:
+            yield starting
+        finally:
+            starting.exception()
+            for started in contexts:
+                end_context(started)
+
+
+def _ready(units: Iterable[int]) -> Iterator[int]:
+    """A task that leaves a worker with the engine and the readers in its memory."""
+    import pathcast.spark.sources
+    import pathcast.spark.tasks  # noqa: F401
+
+    return iter([sum(units)])
+
+
+@contextmanager
+def hidden_lost_connections() -> Iterator[None]:
+    """Hides, while inside, what Py4J logs of a lost connection or Ctrl-C, unless at level DEBUG.
+
+    For commands, which report the loss: a program that imports Pathcast owns its logging.
+    """
+    # A logger's filter does not apply to records of its descendants.
+    loggers = [logging.getLogger(name) for name in (None, "py4j.java_gateway", "py4j.clientserver")]
+    for logger in loggers:
+        logger.addFilter(_is_shown)
+    try:
+        yield
+    finally:
+        for logger in loggers:
+            logger.removeFilter(_is_shown)
+
+
+def _is_shown(record: logging.LogRecord) -> bool:
+    error = record.exc_info[1] if record.exc_info else None
+    is_lost = isinstance(error, Py4JNetworkError | OSError | EOFError | KeyboardInterrupt)
+    if not is_lost or Path(record.pathname).parent != Path(py4j.__file__).parent:
+        return True
+    return logging.getLogger().isEnabledFor(logging.DEBUG)

@@ -20,7 +20,6 @@ from pathlib import Path
 from typing import Annotated, ClassVar, Final, Literal, TypeAlias
 
 from pydantic import (
-    BaseModel,
     BeforeValidator,
     Field,
     ValidationInfo,
@@ -32,11 +31,11 @@ from pathcast.errors import PathcastError
 from pathcast.limits import Limits
 from pathcast.records import record_path
 from pathcast.settings import (
-    FROZEN,
     FileSettings,
     HostPort,
     Place,
     SettingDescription,
+    SettingsSection,
     described,
     did_you_mean,
     read_settings,
@@ -69,10 +68,8 @@ WITH_COLUMNS: Final = ("parquet", "delta", "broker", "spark")
 """Kinds of sources whose messages are rows."""
 
 
-class SourceSettings(BaseModel):
+class SourceSettings(SettingsSection):
     """Where messages come from."""
-
-    model_config = FROZEN
 
     kind: SourceKind = "directory"
     """ "directory": each file is a message and its path inside the directory the id; "parquet":
@@ -180,6 +177,8 @@ class SourceSettings(BaseModel):
         for key, kind in (("format", "spark"), ("profile", "broker"), ("record", "records")):
             if self.kind != kind and getattr(self, key) is not None:
                 raise ValueError(f'{key} is given for kind = "{kind}", and for no other')
+        if self.kind == "delta" and self.pattern is not None:
+            raise ValueError("pattern: a Delta table says itself which files it has")
         if self.kind == "records":
             if self.record is None:
                 raise ValueError('kind = "records" needs record, such as /orders/order')
@@ -193,13 +192,6 @@ class SourceSettings(BaseModel):
             f"time is {self.time!r}: name a column of source.columns, or an XPath such as "
             f"//{self.time}"
         )
-
-    @field_validator("pattern")
-    @classmethod
-    def _has_files_of_its_own(cls, pattern: str | None, info: ValidationInfo) -> str | None:
-        if pattern is not None and info.data.get("kind") == "delta":
-            raise ValueError("a Delta table says itself which files it has")
-        return pattern
 
     @property
     def passes_over_lost(self) -> bool:
@@ -218,10 +210,8 @@ class SourceSettings(BaseModel):
         return Storage(self.path, self.storage_options, self.delta_options)
 
 
-class SubscriptionSettings(BaseModel):
+class SubscriptionSettings(SettingsSection):
     """Settings of the subscriptions."""
-
-    model_config = FROZEN
 
     path: Path | None = None
     """File with the columns subscriber, query_id and query: separated by tabs (.tsv) or commas
@@ -273,10 +263,8 @@ class SubscriptionSettings(BaseModel):
         return self
 
 
-class ModeSettings(BaseModel):
+class ModeSettings(SettingsSection):
     """Once, or for as long as messages come."""
-
-    model_config = FROZEN
 
     kind: Literal["batch", "stream"] = "batch"
     """ "batch" ends when what was there at the start is done; "stream" watches the source until it
@@ -297,10 +285,8 @@ class ModeSettings(BaseModel):
     given. It has no token: keep it on loopback."""
 
 
-class TopicSettings(BaseModel):
+class TopicSettings(SettingsSection):
     """Topics of Kafka that get what the output gets."""
-
-    model_config = FROZEN
 
     options: dict[str, SparkValue]
     """Options of Spark's writer for Kafka, as they are: "kafka.bootstrap.servers", and what the
@@ -318,10 +304,8 @@ class TopicSettings(BaseModel):
         return self
 
 
-class OutputSettings(BaseModel):
+class OutputSettings(SettingsSection):
     """Where results go, and what they look like."""
-
-    model_config = FROZEN
 
     path: Place
     """Directory for matches, dead_letters, inboxes and rejected_queries, on a file system that all
@@ -359,16 +343,13 @@ class OutputSettings(BaseModel):
         return Storage(self.path, self.storage_options, self.delta_options)
 
 
-ENGINE_ENDED = (
-    "the native kernel answers, and no other engine can be chosen: leave the key out; the "
-    "environment variable PATHCAST_ENGINE=nfa has its plain NFA answer, for debugging"
-)
-
-
-class EngineSettings(BaseModel):
+class EngineSettings(SettingsSection):
     """How messages are matched."""
 
-    model_config = FROZEN
+    ENDED: ClassVar[Mapping[str, str]] = {
+        "engine": "the native kernel answers, and no other engine can be chosen: leave the key "
+        "out; the environment variable PATHCAST_ENGINE=nfa has its plain NFA answer, for debugging"
+    }
 
     threads: int = Field(default=1, ge=1)
     """Threads in each Spark task. Spark runs a task a core: 1 is right as a rule."""
@@ -377,13 +358,6 @@ class EngineSettings(BaseModel):
     limits: dict[str, int | str] = {}
     """Bounds on one message, by the names of pathcast.Limits, such as message_bytes_max, depth_max
     or dtd."""
-
-    @model_validator(mode="before")
-    @classmethod
-    def _refuse_engine(cls, given: object) -> object:
-        if isinstance(given, dict) and "engine" in given:
-            raise ValueError(ENGINE_ENDED)
-        return given
 
     @field_validator("limits")
     @classmethod
@@ -400,10 +374,8 @@ class EngineSettings(BaseModel):
         return Limits(**self.limits)  # type: ignore[arg-type]
 
 
-class SparkSettings(BaseModel):
+class SparkSettings(SettingsSection):
     """The Spark session that the pipeline starts, where there is none."""
-
-    model_config = FROZEN
 
     master: str = "local[*]"
     """Master URL; local[2] uses two cores of this machine, spark://HOST:7077 those of a cluster."""
@@ -482,17 +454,5 @@ def describe_settings() -> list[SettingDescription]:
 
 
 def load_settings(path: str | os.PathLike[str], overrides: Sequence[str] = ()) -> PipelineSettings:
-    """Read a pipeline file.
-
-    Args:
-        path: The TOML file.
-        overrides: `section.key=value`, the value as in TOML; text needs no quotes.
-
-    Returns:
-        The settings, all paths absolute.
-
-    Raises:
-        ConfigError: The file cannot be read, or a key is unknown, missing or has a value that
-            cannot be used. The message names the key.
-    """
+    """Read a pipeline file, as `pathcast.settings.read_settings` does."""
     return read_settings(PipelineSettings, path, overrides)

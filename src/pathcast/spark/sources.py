@@ -19,7 +19,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
-from typing import TYPE_CHECKING, Final, Protocol, TypeVar
+from typing import TYPE_CHECKING, Final
 
 import pyarrow as pa
 
@@ -32,6 +32,7 @@ from pathcast.spark.arrivals import InboxListing
 from pathcast.spark.delta_source import DeltaListing, columns_of_table
 from pathcast.spark.files import (
     FILE,
+    NO_COLUMNS,
     DirectoryReader,
     FileReader,
     FoundFile,
@@ -43,12 +44,12 @@ from pathcast.spark.listing import Listing
 from pathcast.spark.parquet import ParquetReader, columns_of
 from pathcast.spark.passed_types import passed_type
 from pathcast.spark.records import RecordReader
+from pathcast.spark.workers import InProcess, Workers
 
 if TYPE_CHECKING:
     from pathcast.spark.network import NetworkSettings
     from pathcast.spark.settings import SourceSettings
     from pathcast.spark.storage import Storage
-    from pathcast.spark.workers import Workers
     from pathcast.spark.writing import FileFormat
 
 PATTERNS: Final[Mapping[str, tuple[str, ...]]] = {
@@ -68,11 +69,8 @@ def listing_of(
 ) -> SourceListing:
     """Return the listing of a source's files.
 
-    Args:
-        source: The settings of the source.
-        checkpoint: What remembers how far a table or an inbox was read; without, it is listed as it
-            is now.
-        network: The broker whose inbox it is; without, what was fetched is listed.
+    A table or an inbox is listed as it is now without a checkpoint, which remembers how far it was
+    read; nothing is fetched from an inbox without a network.
     """
     storage = source.storage
     if source.kind == "delta":
@@ -111,25 +109,22 @@ def reader_of(source: SourceSettings, limits: Limits, columns: pa.Schema) -> Fil
         source.storage,
         source.message_column,
         source.id_column,
-        columns,
         source.read_bytes_max,
         gone,
+        extra=columns,
     )
 
 
 def units_of(
     reader: FileReader,
     files: Sequence[FoundFile],
-    workers: Workers,
     unread: dict[str, PathcastError],
+    workers: Workers | None = None,
 ) -> list[Unit]:
     """Files in pieces that different tasks may read.
 
-    Args:
-        reader: What reads them.
-        files: The files.
-        workers: Who looks at them before, where a reader asks for that.
-        unread: Files that are left out; gets those that cannot be read.
+    Files of `unread` are left out, and it gets those that cannot be read. `workers`, or this
+    process, look at files before where a reader asks for that.
     """
     units: list[Unit] = []
     for file in files:
@@ -144,11 +139,11 @@ def units_of(
         for unit, after in zip(units, following, strict=True)
         if unit.groups and after is not None and after.name == unit.name
     ]
+    workers = workers or InProcess()
     surveys = workers.run(reader.survey, shares_of(ranges, workers.count)) if ranges else []
     return reader.placed(units, surveys, unread)
 
 
-NO_COLUMNS: Final = pa.schema([])
 COLUMNS: Final = "_columns.arrow"
 
 
@@ -163,11 +158,7 @@ def passed_columns(
     Once all are known they stay the same for the life of the checkpoint, whatever the source says
     later: rows of one output have one type.
 
-    Args:
-        columns: Their names.
-        there: Finds them in the source (`columns_there`), as far as they can be found.
-        checkpoint: Where they are kept; None where nobody has to remember them.
-        format: Format of the outputs.
+    `there` finds them in the source (`columns_there`), as far as they can be found.
 
     Raises:
         ConfigError: The source has not one of them, or outputs have no type for its values.
@@ -215,21 +206,10 @@ def check_columns(source: SourceSettings, format: FileFormat) -> None:
             passed_columns(source.columns, lambda: columns_there(source, files), None, format)
 
 
-class HasCost(Protocol):
-    """Something that a task does."""
-
-    @property
-    def cost(self) -> int:
-        """About how many bytes there are to read."""
-
-
-UnitT = TypeVar("UnitT", bound=HasCost)
-
-
-def shares_of(units: Sequence[UnitT], tasks: int) -> list[list[UnitT]]:
+def shares_of(units: Sequence[Unit], tasks: int) -> list[list[Unit]]:
     """Units in shares of about the same cost, in their order, each at least one unit."""
     aim = sum(unit.cost for unit in units) / max(1, tasks)
-    shares: list[list[UnitT]] = []
+    shares: list[list[Unit]] = []
     cost = 0.0
     for unit in units:
         if not shares or (cost + unit.cost / 2 > aim and len(shares) < tasks):

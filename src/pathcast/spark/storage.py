@@ -23,11 +23,12 @@ import os
 import shutil
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
+from dataclasses import asdict, is_dataclass
 from functools import cache, cached_property
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any, TypeVar, cast
 
-from pathcast.errors import DiskError, MissingDependencyError, invalid_setting
+from pathcast.errors import DiskError, extra, invalid_setting
 from pathcast.spark.unwritable import OutputFile, writing
 
 if TYPE_CHECKING:
@@ -150,6 +151,17 @@ class Storage:
         """
         return cast("T", self.read_json(name, _adapter(cast("Any", kind)).validate_python))
 
+    def find_as(self, name: str, kind: type[T]) -> T | None:
+        """As `read_as`, but None where there is no file."""
+        with suppress(FileNotFoundError):
+            return self.read_as(name, kind)
+        return None
+
+    def write_json(self, name: str, value: Any) -> None:
+        """Writes a value that `read_json` or, of a dataclass, `read_as` gives back; see `write`."""
+        row = asdict(value) if is_dataclass(value) and not isinstance(value, type) else value
+        self.write(name, (json.dumps(row, sort_keys=True) + "\n").encode())
+
     def exists(self, name: str) -> bool:
         """Whether there is a file."""
         if self.is_local:
@@ -247,12 +259,8 @@ class Storage:
 
     @cached_property
     def _resolved(self) -> tuple[AbstractFileSystem, str]:
-        try:
+        with extra("spark", self.place):
             from fsspec.core import url_to_fs
-        except ImportError as error:
-            raise MissingDependencyError(
-                "dependency.missing", purpose=self.place, module="fsspec", extra="spark"
-            ) from error
         try:
             fs, root = url_to_fs(self.place, **self._options)
         except (ImportError, ValueError) as error:

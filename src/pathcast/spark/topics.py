@@ -26,15 +26,15 @@ import pyarrow.compute as pc
 from pathcast.errors import UnavailableError, invalid_setting
 from pathcast.spark.connectors import KAFKA, fault_of
 from pathcast.spark.json_lines import as_json_rows
+from pathcast.spark.ledger import Commit, CommitFollower
 from pathcast.spark.outputs import Layout, batches_of
+from pathcast.spark.publishing import PublishedOutput, PublishedThrough
 from pathcast.spark.schemas import OutputName
 from pathcast.spark.storage import Storage
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-    from pathcast.spark.ledger import Commit
-    from pathcast.spark.publishing import PublishedOutput
     from pathcast.spark.settings import TopicSettings
 
 STATE: Final = "_topics.json"
@@ -67,13 +67,8 @@ _PASSING: Final = ("TimeoutException", "RetriableException", "NetworkException",
 """In the causes of a job that failed because a broker was away."""
 
 
-class TopicPublisher:
-    """Writes micro-batches to topics, one after the other.
-
-    Attributes:
-        through: The last micro-batch of which the topics have all.
-        published: Records that this object has written.
-    """
+class TopicPublisher(CommitFollower):
+    """Writes micro-batches to topics, one after the other."""
 
     def __init__(
         self,
@@ -92,11 +87,7 @@ class TopicPublisher:
         self._output = output
         self._spark = spark
         self._only = tuple(only)
-        self.published = 0
-        try:
-            self.through = output.checkpoint.read_json(STATE, lambda row: int(row["through"]))
-        except FileNotFoundError:
-            self._done(output.last)
+        self.through = output.published(STATE).through
 
     def check(self) -> None:
         """Returns if there is a session, and it has the connector.
@@ -182,7 +173,7 @@ class TopicPublisher:
     def _done(self, batch_id: int) -> None:
         """The topics have all of the micro-batches up to this one."""
         self.through = batch_id
-        self._output.checkpoint.write(STATE, json.dumps({"through": batch_id}).encode())
+        self._output.checkpoint.write_json(STATE, PublishedThrough(batch_id))
 
 
 @dataclass(frozen=True, slots=True)

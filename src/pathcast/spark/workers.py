@@ -7,9 +7,10 @@ Example:
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Protocol, TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
 from pathcast.errors import SparkLostError
 from pathcast.spark.shipping import prepare_environment
@@ -22,13 +23,15 @@ UnitT = TypeVar("UnitT")
 ReportT = TypeVar("ReportT")
 
 
-class Workers(Protocol):
+class Workers(ABC):
     """Something that runs tasks side by side."""
 
     @property
+    @abstractmethod
     def count(self) -> int:
         """How many tasks run at the same time."""
 
+    @abstractmethod
     def run(
         self,
         task: Callable[[Iterable[UnitT]], Iterator[ReportT]],
@@ -46,9 +49,10 @@ class Workers(Protocol):
         Raises:
             SparkLostError: Whoever runs them is gone.
         """
+        return
 
 
-class SparkWorkers:
+class SparkWorkers(Workers):
     """The executors of a context. Tasks are pickled; what they return is a few hundred bytes."""
 
     def __init__(self, context: SparkContext) -> None:
@@ -102,7 +106,7 @@ class SparkWorkers:
             raise
 
 
-class InProcess:
+class InProcess(Workers):
     """One task after another, here: for tests, and for a look without Spark."""
 
     count = 2
@@ -114,9 +118,6 @@ class InProcess:
     ) -> list[ReportT]:
         """Run a task on every share, one after another."""
         return [report for share in shares for report in task(share)]
-
-    def check(self) -> None:
-        """Return: this process is here."""
 
 
 def _fault_of(context: SparkContext) -> str | None:

@@ -13,9 +13,10 @@ This module does not import pyspark.
 from __future__ import annotations
 
 import uuid
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
+from functools import lru_cache
 from typing import IO, TYPE_CHECKING, Final, Literal, Protocol, TypeAlias
 
 import numpy as np
@@ -446,19 +447,10 @@ class LetterWriter(_Output):
         self._end()
 
 
+@lru_cache
 def _leaves(schema: pa.Schema) -> list[str]:
     """Columns as Parquet names them, those that are nested included."""
-    return [leaf for field in schema for leaf in _leaves_of(field.name, field.type)]
-
-
-def _leaves_of(name: str, kind: pa.DataType) -> Iterator[str]:
-    if pa.types.is_struct(kind):
-        for part in kind:
-            yield from _leaves_of(f"{name}.{part.name}", part.type)
-    elif pa.types.is_map(kind):
-        yield from _leaves_of(f"{name}.key_value.key", kind.key_type)
-        yield from _leaves_of(f"{name}.key_value.value", kind.item_type)
-    elif pa.types.is_list(kind):
-        yield from _leaves_of(f"{name}.list.element", kind.value_type)
-    else:
-        yield name
+    sink = pa.BufferOutputStream()
+    pq.write_table(schema.empty_table(), sink)
+    parquet = pq.ParquetFile(pa.BufferReader(sink.getvalue())).schema
+    return [parquet.column(number).path for number in range(len(parquet))]

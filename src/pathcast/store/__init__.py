@@ -27,16 +27,12 @@ Source: 001, 5, "Query pre-processor" (profile database) and 3.1 (state of the r
 service).
 """
 
-from pathcast.errors import MissingDependencyError
+from pathcast.errors import extra
 
-try:
+with extra("net", "the profile database"):
     import alembic  # noqa: F401
     import msgspec  # noqa: F401
     import sqlalchemy  # noqa: F401
-except ImportError as error:
-    raise MissingDependencyError(
-        "dependency.missing", purpose="the profile database", module=error.name, extra="net"
-    ) from error
 
 from pathcast.store.database import shown_url
 from pathcast.store.leases import Lease

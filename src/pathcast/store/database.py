@@ -21,7 +21,7 @@ from sqlalchemy.engine import URL, make_url
 from sqlalchemy.exc import ArgumentError, DBAPIError, SQLAlchemyError
 from sqlalchemy.exc import TimeoutError as PoolTimeoutError
 
-from pathcast.errors import ConfigError, MissingDependencyError, StoreError
+from pathcast.errors import ConfigError, StoreError, extra
 
 WAIT_SECONDS: Final = 5.0
 """How long a write waits for others before it is "store.locked"."""
@@ -151,12 +151,8 @@ class Database:
         return StoreError(code, url=self.shown, reason=reason)
 
     def _postgresql(self, url: URL) -> Engine:
-        try:
+        with extra("postgresql", self.shown):
             import psycopg  # noqa: F401
-        except ImportError as error:
-            raise MissingDependencyError(
-                "dependency.missing", purpose=self.shown, module="psycopg", extra="postgresql"
-            ) from error
         wait = int(self.wait_seconds * 1000)
         return create_engine(
             url.set(drivername="postgresql+psycopg"),

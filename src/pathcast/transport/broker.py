@@ -41,7 +41,6 @@ from pathcast.overlay.messages import (
 )
 from pathcast.overlay.reasons import entries_that_hold
 from pathcast.overlay.xml_content import xml_content
-from pathcast.protocol import Effect, Send
 from pathcast.transport.broker_metrics import broker_metrics, missing_links
 from pathcast.transport.broker_requests import (
     CODEC,
@@ -65,6 +64,7 @@ from pathcast.transport.broker_requests import (
 )
 from pathcast.transport.broker_reviews import improvement
 from pathcast.transport.broker_status import described, log_fullness
+from pathcast.transport.calls import ClientCall, Outcomes
 from pathcast.transport.carrier import NodeAdapter
 from pathcast.transport.doorkeeper import Doorkeeper, check_entry, not_taken
 from pathcast.transport.events import RareEvents, log_event
@@ -163,19 +163,34 @@ def broker_kind(
 def _request(
     clock: Callable[[], int],
     node: BrokerNode,
-    client: str,
-    messages: Sequence[object],
+    calls: Sequence[ClientCall],
     now: float,
-) -> Sequence[Effect]:
+) -> Outcomes:
     """All of them are one event: kept, routed and told together."""
     arrived = clock()
+    outcomes: list[Sequence[object] | PathcastError] = []
+    for client, messages in calls:
+        try:
+            outcomes.append(_answers(node, client, messages, arrived))
+        except PathcastError as error:
+            outcomes.append(error)
+    return outcomes, node.done(now)
+
+
+def _answers(
+    node: BrokerNode, client: str, messages: Sequence[object], arrived: int
+) -> list[object]:
+    """The answers to a call; what it publishes comes first.
+
+    Raises:
+        PathcastError: It is refused: see `_published` and `_answer`.
+    """
     published = [
         _publication(client, each, arrived) for each in messages if isinstance(each, PublishRequest)
     ]
     answers: list[object] = _published(node.broker, client, published) if published else []
     others = [each for each in messages if not isinstance(each, PublishRequest)]
-    answers += [_answer(node, client, each) for each in others]
-    return [*node.done(now), *(Send(client, each) for each in answers)]
+    return [*answers, *(_answer(node, client, each) for each in others)]
 
 
 def _published(

@@ -34,6 +34,14 @@ from prometheus_client.core import Metric
 
 from pathcast.errors import FrameError, PathcastError, UnavailableError
 from pathcast.protocol import Cancel, Deliver, Effect, Forget, Node, Save, Send, Wake
+from pathcast.transport.calls import (
+    ClientCall,
+    Outcomes,
+    WaitingCall,
+    end,
+    parted_calls,
+    parted_effects,
+)
 from pathcast.transport.connection import ByteStream
 from pathcast.transport.disk import Disk, Waiting
 from pathcast.transport.events import log_event, reason_of
@@ -94,8 +102,9 @@ class NodeAdapter(Generic[SomeNode]):
         delivery: Delivery id and bytes of what it delivers.
         backlog: Neighbour -> messages that wait for it, as the node knows it; what is queued for
             the neighbour's connection when not given.
-        request: What the node makes of a client's messages, which came together; when not given
-            each is received by itself.
+        request: What the node makes of the calls of clients, all that are there: the answers to
+            each call, or why it was refused, and the effects of all of them together. When not
+            given each message is received by itself.
         prepare: Message type -> what takes long of such a message of a client and changes nothing,
             so that the node finds it done; called in another thread, and must raise nothing.
         roles: Message type -> what a client has to be allowed in order to send it, None if every
@@ -126,7 +135,7 @@ class NodeAdapter(Generic[SomeNode]):
     codec: Codec
     delivery: Callable[[object], tuple[str, bytes]] = _no_delivery
     backlog: Callable[[SomeNode], Mapping[str, int]] | None = None
-    request: Callable[[SomeNode, str, Sequence[object], float], Sequence[Effect]] | None = None
+    request: Callable[[SomeNode, Sequence[ClientCall], float], Outcomes] | None = None
     prepare: Mapping[type, Callable[[SomeNode, object], None]] = field(default_factory=dict)
     roles: Mapping[type, Role | None] = field(default_factory=dict)
     describe: Callable[[SomeNode], Mapping[str, object]] = lambda node: {}
@@ -246,6 +255,7 @@ class Carrier:
         self._writer = ThreadPoolExecutor(1, thread_name_prefix=f"disk-{name}")
         self._group = _Group()
         self._acknowledged: dict[str, int] = {}
+        self._calls: list[WaitingCall] = []
         self._work = asyncio.Event()
         self._room = asyncio.Event()
         self._room.set()
@@ -308,8 +318,8 @@ class Carrier:
     async def submit(self, client: str, messages: Sequence[object]) -> list[object]:
         """Gives the node a client's messages; returns when what it made of all of them is on disk.
 
-        Any number of calls of one client may be under way: answers belong to the event that the
-        messages of a call are, and all calls of a commit wait for the disk together.
+        Any number of calls of one client may be under way. Those that are there together are one
+        event of the node, and all calls of a commit wait for the disk together.
 
         Returns:
             What the node sent to the client because of these messages, in its order.
@@ -351,30 +361,50 @@ class Carrier:
         for message in messages:
             if type(message) in self.kind.prepare:
                 await asyncio.to_thread(self.kind.prepare[type(message)], self.node, message)
-        answers: list[object] = []
         if self.kind.request is not None:
             await self._room.wait()
-            answers = self._answered(client, self.kind.request, self.node, client, messages)
-        else:
-            for message in messages:
-                await self._room.wait()
-                answers += self._answered(client, self.node.receive, client, message)
+            return await self._called(client, messages)
+        answers: list[object] = []
+        for message in messages:
+            await self._room.wait()
+            told, others = parted_effects(client, self._told(self.node.receive, client, message))
+            answers += told
+            self._do(others)
         await self._kept()
         return answers
 
-    def _answered(
-        self, client: str, handler: Callable[..., Sequence[Effect]], *event: object
-    ) -> list[object]:
-        """Does an event; gives what the node sends to `client`, who is no neighbour."""
-        others: list[Effect] = []
-        answers: list[object] = []
-        for effect in self._effects(handler, *event):
-            if isinstance(effect, Send) and effect.to == client:
-                answers.append(effect.message)
-            else:
-                others.append(effect)
-        self._do(others)
-        return answers
+    async def _called(self, client: str, messages: Sequence[object]) -> list[object]:
+        """The answers to a call, which is one event with all others that are there by now."""
+        loop = asyncio.get_running_loop()
+        call = WaitingCall(client, messages, loop.create_future())
+        if not self._calls:
+            # Behind whoever is about to call: their messages came while the loop was busy.
+            loop.call_soon(self._do_calls)
+        self._calls.append(call)
+        await call.kept
+        return list(call.answers)
+
+    def _do_calls(self) -> None:
+        """Does the calls that wait, up to a number of messages; the rest has its turn later."""
+        calls, self._calls = parted_calls(self._calls)
+        if self._calls:
+            asyncio.get_running_loop().call_soon(self._do_calls)
+        assert self.kind.request is not None
+        try:
+            self._check_is_running()
+            asked = [(call.client, call.messages) for call in calls]
+            outcomes, effects = self._told(self.kind.request, self.node, asked)
+        except Exception as error:
+            for call in calls:
+                end(call.kept, error)
+            return
+        self._do(effects)
+        for call, outcome in zip(calls, outcomes, strict=True):
+            if isinstance(outcome, PathcastError):
+                end(call.kept, outcome)
+                continue
+            call.answers = outcome
+            self._when_kept(call.kept)
 
     @contextlib.contextmanager
     def listening(self, subscriber: str) -> Iterator[Arrivals]:
@@ -508,7 +538,7 @@ class Carrier:
         if self.kind.blocks:
             self._spawn(self._wait_for_event(handler, *event))
         else:
-            self._do(self._effects(handler, *event))
+            self._do(self._told(handler, *event))
 
     async def _wait_for_event(
         self, handler: Callable[..., Sequence[Effect]], *event: object
@@ -535,10 +565,8 @@ class Carrier:
             # `run` raises it; the loop logs any other.
             task.exception()
 
-    def _effects(
-        self, handler: Callable[..., Sequence[Effect]], *event: object
-    ) -> Sequence[Effect]:
-        """Carry out the effects of an event."""
+    def _told(self, handler: Callable[..., T], *event: object) -> T:
+        """What the node makes of an event."""
         if self._has_failed:
             raise UnavailableError("peer.unreachable", name=self.name, reason="it has stopped")
         try:
@@ -616,14 +644,22 @@ class Carrier:
 
     async def _kept(self) -> None:
         """Save a group, without acknowledgements (see `kept`)."""
+        self._check_is_running()
+        future: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        self._when_kept(future)
+        await future
+
+    def _check_is_running(self) -> None:
         if self._committing is None or self._committing.done():
             raise UnavailableError("peer.unreachable", name=self.name, reason="it has stopped")
+
+    def _when_kept(self, future: asyncio.Future[None]) -> None:
+        """Ends a future when what was done so far is on disk."""
         if self._group.is_empty and not self._is_writing:
+            end(future)
             return
-        future: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         self._group.waiting.append(future)
         self._work.set()
-        await future
 
     async def _flushed(self) -> None:
         if self._committing is not None and not self._committing.done():
@@ -645,8 +681,7 @@ class Carrier:
                     if isinstance(effect, Send):
                         self._send(effect)
                 for future in group.waiting:
-                    if not future.done():
-                        future.set_result(None)
+                    end(future)
                 for subscriber, waiting in came.items():
                     for arrivals in self._listeners.get(subscriber, ()):
                         arrivals.put(waiting)
@@ -655,8 +690,7 @@ class Carrier:
             # A broker that cannot keep what it is told must not speak of it: it stops.
             log_event("process.failed", name=self.name, **reason_of(error))
             for future in (*group.waiting, *self._group.waiting, self.failure):
-                if not future.done():
-                    future.set_exception(error)
+                end(future, error)
 
     async def _commit(self, group: _Group) -> Mapping[str, Sequence[Waiting]]:
         saved: dict[str, bytes | None] = {}

@@ -26,10 +26,10 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Literal
 
-from pydantic import BaseModel, Field, SecretStr
+from pydantic import Field, SecretStr
 
 from pathcast.errors import ConfigError
-from pathcast.settings import FROZEN, FileSettings, HostPort, read_settings
+from pathcast.settings import FileSettings, HostPort, SettingsSection, read_settings
 from pathcast.transport.grpc_streams import Address
 from pathcast.transport.security import Certificates
 from pathcast.transport.settings import secret_of
@@ -38,10 +38,8 @@ NodeList = Literal["brokers", "peers", "registry"]
 """Which nodes of a context are meant."""
 
 
-class ContextClientSection(BaseModel):
+class ContextClientSection(SettingsSection):
     """The caller's name and credentials."""
-
-    model_config = FROZEN
 
     name: str = Field(default="", max_length=256)
     """Name of the client, as the nodes' files have it."""
@@ -95,10 +93,8 @@ class ContextClientSection(BaseModel):
         return found
 
 
-class NodeSection(BaseModel):
+class NodeSection(SettingsSection):
     """A node that is called."""
-
-    model_config = FROZEN
 
     name: str = Field(min_length=1, max_length=256)
     """Name of the node; with certificates, the one that its own is made out to."""

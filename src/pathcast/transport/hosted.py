@@ -25,6 +25,7 @@ from typing import Any, Final, NoReturn
 from pathcast.errors import (
     ConfigError,
     DiskError,
+    PathcastError,
     RegistrationError,
     StoreError,
     UnavailableError,
@@ -34,7 +35,7 @@ from pathcast.overlay.deliveries import InForce
 from pathcast.overlay.hosting import Hosting, Served
 from pathcast.overlay.sampling import SAMPLE_MESSAGES, SourceSamples
 from pathcast.overlay.serving import HandedOver, LeftProfile, Planes, kept_for
-from pathcast.protocol import Effect, Node, Send
+from pathcast.protocol import Effect, Node
 from pathcast.store import BrokerRecord as Part
 from pathcast.store import ChangeRecord, Store
 from pathcast.transport.broker import moved_id
@@ -46,6 +47,7 @@ from pathcast.transport.broker_requests import (
     Subscribe,
     Unsubscribe,
 )
+from pathcast.transport.calls import ClientCall, Outcomes
 from pathcast.transport.carrier import Carrier, NodeAdapter
 from pathcast.transport.disk import Disk
 from pathcast.transport.events import log_event, reason_of
@@ -118,17 +120,49 @@ class HostedKind:
         self._planes = Planes(node, self._served)
         return node
 
-    def _request(
-        self, node: Node, client: str, messages: Sequence[object], now: float
-    ) -> Sequence[Effect]:
+    def _request(self, node: Node, calls: Sequence[ClientCall], now: float) -> Outcomes:
         effects: list[Effect] = []
-        asked = []
+        outcomes: list[Sequence[object] | PathcastError] = []
+        asked: dict[int, ClientCall] = {}
+        for place, (client, messages) in enumerate(calls):
+            try:
+                answers, others = self._answers(messages, now, effects)
+            except RegistrationError as error:
+                outcomes.append(error)
+                continue
+            outcomes.append(answers)
+            if others:
+                asked[place] = client, others
+        if asked:
+            assert self._kind.request is not None
+            found, more = self._kind.request(node, list(asked.values()), now)
+            effects += more
+            for place, outcome in zip(asked, found, strict=True):
+                before = outcomes[place]
+                if isinstance(outcome, PathcastError):
+                    outcomes[place] = outcome
+                elif not isinstance(before, PathcastError):
+                    outcomes[place] = [*before, *outcome]
+        return outcomes, effects
+
+    def _answers(
+        self, messages: Sequence[object], now: float, effects: list[Effect]
+    ) -> tuple[list[object], list[object]]:
+        """Answers to what the service says, whose effects are added; and all other messages.
+
+        Raises:
+            RegistrationError: Something is the service's to do.
+        """
+        answers: list[object] = []
+        others: list[object] = []
         for message in messages:
             if isinstance(message, Served | ChangeRecord):
                 assert self._planes is not None
-                effects += [*self._planes.apply(message, now), Send(client, RequestAccepted())]
+                effects += self._planes.apply(message, now)
+                answers.append(RequestAccepted())
             elif isinstance(message, ReviewMoves):
-                effects += [*self._review(now), Send(client, RequestAccepted())]
+                effects += self._review(now)
+                answers.append(RequestAccepted())
             elif isinstance(
                 message, Subscribe | Unsubscribe | RegisterSourceRequest | LeaveRequest
             ):
@@ -136,11 +170,8 @@ class HostedKind:
             else:
                 assert self._planes is not None
                 self._sample(message)
-                asked.append(message)
-        if asked:
-            assert self._kind.request is not None
-            effects += self._kind.request(node, client, asked, now)
-        return effects
+                others.append(message)
+        return answers, others
 
     def _sample(self, message: object) -> None:
         if self._samples is None or not isinstance(message, PublishRequest):

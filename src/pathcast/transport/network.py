@@ -13,20 +13,18 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from pydantic import BaseModel, Field, model_validator
+from pydantic import Field, model_validator
 
 from pathcast.errors import ConfigError
-from pathcast.settings import FROZEN, FileSettings, read_settings
+from pathcast.settings import FileSettings, SettingsSection, read_settings
 from pathcast.transport.broker_requests import CODEC, Explain, Explained
 from pathcast.transport.local_processes import LocalProcesses, free_ports
 from pathcast.transport.nodes import Nodes
 from pathcast.transport.settings import BrokerSettings, LinkCost
 
 
-class NetworkSection(BaseModel):
+class NetworkSection(SettingsSection):
     """Which brokers there are, and which of them are neighbours."""
-
-    model_config = FROZEN
 
     directory: Path = Path("network")
     """Directory of all that the brokers keep."""

@@ -17,6 +17,7 @@ from pathcast.dht.piece_records import decoded_piece
 from pathcast.dht.subscriptions import Matched
 from pathcast.dht.substrate import Asked
 from pathcast.overlay.deliveries import Dropped
+from pathcast.transport.calls import one_by_one
 from pathcast.transport.carrier import NodeAdapter
 from pathcast.transport.peer import CODEC, LeaveRing, PeerPublish, Register, ServedPeer, Withdraw
 from pathcast.transport.peer_metrics import missing_members, peer_metrics
@@ -67,7 +68,7 @@ def peer_kind(
         CODEC,
         delivery=_delivery,
         gap=lambda gap: msgspec.msgpack.encode(Dropped(*gap)),
-        request=lambda node, client, messages, now: node.request(client, messages, now),
+        request=one_by_one(lambda node, client, messages, now: node.request(client, messages, now)),
         roles={
             Register: "subscribe",
             Withdraw: "subscribe",

@@ -9,12 +9,12 @@ from __future__ import annotations
 from pathlib import Path
 from typing import ClassVar, Final
 
-from pydantic import BaseModel, Field, SecretStr, field_validator, model_validator
+from pydantic import Field, SecretStr, field_validator, model_validator
 
 from pathcast.dht.filtering import FilteringSettings
 from pathcast.dht.peer import Settings
 from pathcast.dht.piece_cutting import PieceSettings
-from pathcast.settings import FROZEN, FileSettings, HostPort
+from pathcast.settings import FileSettings, HostPort, SettingsSection
 from pathcast.transport.process import Discovery
 from pathcast.transport.security import is_local
 from pathcast.transport.settings import (
@@ -56,10 +56,9 @@ class PeerSection(ProcessSection):
         return name
 
 
-class RingSection(BaseModel):
+class RingSection(SettingsSection):
     """Settings on which all peers of a ring agree."""
 
-    model_config = FROZEN
     ENDED: ClassVar = {
         "fragments": _TAKE_OUT,
         "length": f"{_TAKE_OUT}, whose size is piece_queries_max",

@@ -30,7 +30,7 @@ import msgspec
 from pathcast.engine import carried_mode
 from pathcast.errors import PathcastError, RegistrationError, UnavailableError
 from pathcast.lint import Completion, Proposal
-from pathcast.model import DeliverMode, QueryLanguage
+from pathcast.model import LocalDeliverMode, QueryLanguage
 from pathcast.moments import us_of
 from pathcast.overlay.content import asked_query
 from pathcast.overlay.deliveries import Dropped, InboxDelivery, Moved, Told, Undecided
@@ -161,7 +161,7 @@ class RegistrationClient:
         self,
         query: str,
         *,
-        deliver: DeliverMode = "fragment",
+        deliver: LocalDeliverMode = "fragment",
         location: str = "",
         namespaces: Mapping[str, str] | None = None,
         labels: Mapping[str, str] | None = None,
@@ -210,7 +210,7 @@ class RegistrationClient:
         profile: str,
         query: str,
         *,
-        deliver: DeliverMode = "fragment",
+        deliver: LocalDeliverMode = "fragment",
         namespaces: Mapping[str, str] | None = None,
         labels: Mapping[str, str] | None = None,
         paused: bool = False,

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import Literal
 
-from pydantic import BaseModel, Field, SecretStr, model_validator
+from pydantic import Field, SecretStr, model_validator
 
 from pathcast.overlay.placing import PlacementSettings
-from pathcast.settings import FROZEN, FileSettings, Place
+from pathcast.settings import FileSettings, Place, SettingsSection
 from pathcast.transport.security import Certificates, KnownCaller
 from pathcast.transport.settings import CallerSection, ProcessSection, TlsSection, check_different
 
@@ -24,13 +24,11 @@ class RegistrySection(ProcessSection):
     """After so long without a sign of the node that leads, another one does."""
 
 
-class HostsSection(BaseModel):
+class HostsSection(SettingsSection):
     """Which broker is the host of a profile; all nodes of the service have to say the same.
 
     The defaults are those of `pathcast.overlay.placing.PlacementSettings`.
     """
-
-    model_config = FROZEN
 
     choice: Literal["nearest", "content"] = "nearest"
     """ "nearest": by location. "content": by the partition that the profile is in."""

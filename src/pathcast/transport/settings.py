@@ -21,7 +21,7 @@ from pathcast.overlay.broker_settings import Trees
 from pathcast.overlay.compression import check_format
 from pathcast.overlay.link_costs import COST_MAX
 from pathcast.overlay.messages import MESSAGE_BYTES_MAX
-from pathcast.settings import FROZEN, FileSettings, HostPort, Place
+from pathcast.settings import FileSettings, HostPort, Place, SettingsSection
 from pathcast.transport.broker import DEFAULT
 from pathcast.transport.carrier import BACKLOG_MAX
 from pathcast.transport.connection_guard import ConnectionBounds
@@ -53,10 +53,8 @@ def check_different(names: Sequence[str]) -> None:
         raise ValueError(f"{', '.join(doubled)}: two have this name")
 
 
-class ProcessSection(BaseModel):
+class ProcessSection(SettingsSection):
     """The keys that a broker, a peer and a node of the registration service have in common."""
-
-    model_config = FROZEN
 
     name: str = Field(min_length=1, max_length=256)
     """Name of the node, which no other has; with certificates, the one that its own is made out
@@ -160,10 +158,8 @@ class BrokerSection(ProcessSection):
         return InboxBounds(self.inbox_deliveries_max, self.inbox_bytes_max, self.dead_letters_max)
 
 
-class TlsSection(BaseModel):
+class TlsSection(SettingsSection):
     """Certificates, as PEM files."""
-
-    model_config = FROZEN
 
     certificate: Path
     """Certificate of the broker, with its name as subject alternative name."""
@@ -181,10 +177,8 @@ class TlsSection(BaseModel):
 LinkCost = Annotated[int, Field(ge=0, le=COST_MAX)]
 
 
-class NeighbourSection(BaseModel):
+class NeighbourSection(SettingsSection):
     """Another broker that this one is connected to."""
-
-    model_config = FROZEN
 
     name: str = Field(min_length=1, max_length=256)
     """Name of the neighbour."""
@@ -213,10 +207,8 @@ class NeighbourSection(BaseModel):
         return format
 
 
-class CallerSection(BaseModel):
+class CallerSection(SettingsSection):
     """Somebody who publishes or subscribes."""
-
-    model_config = FROZEN
 
     name: Annotated[str, AfterValidator(check_name)] = Field(min_length=1, max_length=256)
     """Name of the client; it may have slashes, as that of a certificate has."""
@@ -266,14 +258,12 @@ class ClientSection(CallerSection):
 SAMPLE_SECONDS_MIN: Final = 0.1
 
 
-class RegistrationSection(BaseModel):
+class RegistrationSection(SettingsSection):
     """The registration service that this broker takes its profiles and sources from.
 
     Processes with the same `broker.name` are one broker: the one that has its lease runs, the
     others wait.
     """
-
-    model_config = FROZEN
 
     store: Place
     """The profile database, which brokers and service share: the path of a SQLite file, or a URL

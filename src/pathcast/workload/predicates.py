@@ -2,13 +2,12 @@
 
 Example:
     >>> from pathcast.schema import parse_dtd
-    >>> from pathcast.workload.queries import GeneratedStep
     >>> from pathcast.workload.values import IntegerValues
     >>> graph = parse_dtd("<!ELEMENT a EMPTY><!ATTLIST a k CDATA #REQUIRED>")
     >>> values = IntegerValues(graph, 0, values_max=1)
     >>> mix = PredicateMix(text=0, position=0)
     >>> writer = PredicateWriter(graph, QueryParameters(predicates=1, mix=mix), values, Draw(1))
-    >>> writer.write([GeneratedStep(False, False, 0)], ["a"])
+    >>> writer.write([0], ["a"])
     [['[@k=1]']]
 
 For each attribute of a step one value is kept in mind while a query is made, and every predicate is
@@ -23,7 +22,6 @@ from bisect import bisect_right
 from collections.abc import Iterable, Sequence
 from dataclasses import fields
 from itertools import accumulate
-from typing import Protocol
 
 from pathcast.schema import Attribute, ElementGraph
 from pathcast.workload.parameters import PredicateMix, QueryParameters
@@ -31,20 +29,6 @@ from pathcast.workload.values import Draw, ValueSource
 
 _KINDS = tuple(item.name for item in fields(PredicateMix))
 _TRIES = 20
-
-
-class WrittenStep(Protocol):
-    """The properties of a location step that a predicate needs."""
-
-    @property
-    def is_descendant(self) -> bool:
-        """Its operator is `//`."""
-        ...
-
-    @property
-    def level(self) -> int:
-        """Place in the walk."""
-        ...
 
 
 class PredicateWriter:
@@ -80,19 +64,19 @@ class PredicateWriter:
         }
         self._in_mind: dict[tuple[int, str], str] = {}
 
-    def write(self, steps: Sequence[WrittenStep], walk: Sequence[str]) -> list[list[str]] | None:
+    def write(self, levels: Sequence[int], walk: Sequence[str]) -> list[list[str]] | None:
         """The predicates of each step, brackets included; None if no step can have one.
 
         Args:
-            steps: The path.
+            levels: Of each step of the path, its place in the walk.
             walk: Names of the elements that it was made from.
         """
-        written: list[list[str]] = [[] for _ in steps]
+        written: list[list[str]] = [[] for _ in levels]
         self._in_mind.clear()
         for _ in range(self._count):
             for _ in range(_TRIES):
-                place = int(self._draw.random() * len(steps))
-                predicate = self._predicate(steps[place].level, walk)
+                place = int(self._draw.random() * len(levels))
+                predicate = self._predicate(levels[place], walk)
                 if predicate is not None:
                     written[place].append(predicate)
                     break

@@ -195,7 +195,8 @@ class QueryGenerator:
         while True:
             names = [self._names[number] for number in walk]
             nested = self._nested(steps, walk)
-            predicates = self._writer.write(steps, names) if nested is not None else None
+            levels = [step.level for step in steps]
+            predicates = self._writer.write(levels, names) if nested is not None else None
             if nested is not None and predicates is not None:
                 return self._text(steps, walk, nested, predicates)
             attempts += 1

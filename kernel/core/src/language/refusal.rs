@@ -260,8 +260,6 @@ reasons! {
     VariableType = "query.unsupported",
     /// `allowing` after a variable.
     AllowingEmpty = "query.unsupported",
-    /// `collation` of a key.
-    Collation = "query.unsupported",
     /// The variable.
     BoundTwice = "XQST0089",
     /// A comparison of a comparison.
@@ -324,12 +322,12 @@ reasons! {
     PatternMatchesEmpty = "FORX0003",
     /// The replacement.
     Replacement = "FORX0004",
+    /// A text in the place of a name.
+    NoName = "XQDY0074",
     /// The collation.
     NoCollation = "FOCH0002",
     /// The function.
     ComputedCollation = "query.unsupported",
-    /// The function.
-    CaseBlind = "query.unsupported",
     /// The function.
     ComputedPicture = "query.unsupported",
     /// The picture.

@@ -4,6 +4,7 @@ use super::number_text::round;
 use super::numbers::is_blank;
 use memchr::memmem;
 use std::borrow::Cow;
+use std::cmp::Ordering;
 use unicode_normalization::UnicodeNormalization;
 
 type Text<'a> = Cow<'a, [u8]>;
@@ -30,17 +31,37 @@ fn part(text: Text<'_>, start: usize, end: usize) -> Text<'_> {
     }
 }
 
+/// Where a mark begins in a text, by the collation of code points or by the case-blind one, to which the letters of
+/// ASCII are the same in both cases, and which leaves all lengths as they are.
+fn place_of(text: &[u8], mark: &[u8], is_case_blind: bool) -> Option<usize> {
+    match is_case_blind {
+        true => memmem::find(&text.to_ascii_lowercase(), &mark.to_ascii_lowercase()),
+        false => memmem::find(text, mark),
+    }
+}
+
+/// The order of two texts by a collation: the case-blind one has that of the texts in capital letters.
+pub(crate) fn order_of(left: &[u8], right: &[u8], is_case_blind: bool) -> Ordering {
+    match is_case_blind {
+        true => {
+            let right = right.iter().map(u8::to_ascii_uppercase);
+            left.iter().map(u8::to_ascii_uppercase).cmp(right)
+        }
+        false => left.cmp(right),
+    }
+}
+
 /// `substring-before()`.
-pub(crate) fn before<'a>(text: Text<'a>, mark: &[u8]) -> Text<'a> {
-    match memmem::find(&text, mark) {
+pub(crate) fn before<'a>(text: Text<'a>, mark: &[u8], is_case_blind: bool) -> Text<'a> {
+    match place_of(&text, mark, is_case_blind) {
         Some(at) => part(text, 0, at),
         None => Cow::Borrowed(b""),
     }
 }
 
 /// `substring-after()`.
-pub(crate) fn after<'a>(text: Text<'a>, mark: &[u8]) -> Text<'a> {
-    match memmem::find(&text, mark) {
+pub(crate) fn after<'a>(text: Text<'a>, mark: &[u8], is_case_blind: bool) -> Text<'a> {
+    match place_of(&text, mark, is_case_blind) {
         Some(at) => {
             let end = text.len();
             part(text, at + mark.len(), end)

@@ -26,7 +26,7 @@ Example:
     >>> placed.ids_of(merged(map(evaluator.evaluate, tasks)).query_ids)
     ['q1', 'q2', 'q3']
 
-It runs no workers: `pathcast.spark.chunks` does.
+It runs no workers.
 
 Source: beyond Lehner and Irmert, BTW 2003, and Diao, Rizvi and Franklin, VLDB 2004, section 4.4.
 """
@@ -45,11 +45,11 @@ from pathcast.chunking.query_tree import QueryTree
 from pathcast.chunking.scheme import generate_chunking_scheme
 from pathcast.errors import ConfigError
 from pathcast.model import Query
-from pathcast.partition import Placement
 from pathcast.query.names import Namespaces
 from pathcast.registry import Registry
 from pathcast.schema import ElementPaths, LabelPath
 from pathcast_lab.bench.chunking.optimal import Goal, Sizes, by_size
+from pathcast_lab.bench.placement.placing import Placement
 
 TREE_BYTES: Final = 5
 """Bytes of memory for each byte of a message that is matched: the bytes, and its tree."""

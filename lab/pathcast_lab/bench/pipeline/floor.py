@@ -13,9 +13,9 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING
 
-from pathcast.spark.files import FileReader, Unit
+from pathcast.spark.files import NO_COLUMNS, FileReader, Unit
 from pathcast.spark.settings import PipelineSettings, load_settings
-from pathcast.spark.sources import NO_COLUMNS, listing_of, reader_of, shares_of
+from pathcast.spark.sources import listing_of, reader_of, shares_of
 
 if TYPE_CHECKING:
     from pyspark import SparkContext
@@ -112,7 +112,7 @@ def jvm_job(context: SparkContext) -> Callable[[int], object]:
 
 def main() -> None:
     """The floor of the pipeline file that the command line names, as JSON."""
-    from pathcast.spark.starting import spark_workers
+    from pathcast.spark.session import spark_workers
 
     settings = load_settings(sys.argv[1])
     with spark_workers(settings.spark.master, settings.spark.conf) as starting:

@@ -23,7 +23,7 @@ import numpy as np
 import pyarrow as pa
 
 from pathcast.model import Query
-from pathcast.partition import PepPlacement, Placement, candidate_patterns
+from pathcast.partition import PepPlacement, candidate_patterns
 from pathcast.registry import Registry
 from pathcast_lab.bench.figures.point import Place, Value
 from pathcast_lab.bench.placement.definition import (
@@ -33,6 +33,7 @@ from pathcast_lab.bench.placement.definition import (
     PlacementVariant,
 )
 from pathcast_lab.bench.placement.hashed import HashPlacement
+from pathcast_lab.bench.placement.placing import Placement
 from pathcast_lab.bench.timing import Spread
 from pathcast_lab.bench.wrong_count import WrongCountError
 

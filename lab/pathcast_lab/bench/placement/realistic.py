@@ -16,7 +16,7 @@ import pyarrow.compute as pc
 
 from pathcast.engine import BatchResult
 from pathcast.model import Query
-from pathcast.partition import PepPlacement, Placement, patterns_by_schema
+from pathcast.partition import PepPlacement, patterns_by_schema
 from pathcast.registry import Registry, Snapshot
 from pathcast.schema import PathOccurrences
 from pathcast.workload import (
@@ -29,6 +29,7 @@ from pathcast_lab.bench.figures.point import Place, Value
 from pathcast_lab.bench.placement.cost import CostPlacement, measured_costs
 from pathcast_lab.bench.placement.definition import PlacementDomain, PlacementFigure, PlacementSet
 from pathcast_lab.bench.placement.hashed import HashPlacement
+from pathcast_lab.bench.placement.placing import Placement
 from pathcast_lab.bench.placement.prefix import PrefixPlacement
 from pathcast_lab.bench.timing import Spread, elapsed_ns, undisturbed, yardstick
 from pathcast_lab.bench.wrong_count import WrongCountError

@@ -28,14 +28,13 @@ from collections.abc import Sequence
 from typing import Final, NamedTuple, TypeAlias
 
 from pathcast.message import MessageTree
-from pathcast_papers.evaluation.comparison import double_of
 from pathcast_papers.evaluation.comparison import passes as passes_comparison
 from pathcast_papers.evaluation.xpath.axes import axis_nodes, passes
 from pathcast_papers.evaluation.xpath.dependence import Dependence, dependence_of
 from pathcast_papers.evaluation.xpath.document import DOCUMENT_NODE, Document, Node
-from pathcast_papers.language.functions import CAST, MOMENT_CASTS
 from pathcast_papers.language.names import XML_NAMESPACE
-from pathcast_papers.language.normal import Comparison, Operator, TypedText
+from pathcast_papers.language.normal import Comparison
+from pathcast_papers.language.paper_class import beyond_xpath
 from pathcast_papers.language.static import Kind, kind_of
 from pathcast_papers.language.syntax import (
     BinaryExpr,
@@ -217,16 +216,9 @@ class Evaluator:
         if expr.operators[0] is BinaryOperator.UNION:
             united = {node for each in expr.operands for node in self.nodes(each, context)}
             return tuple(sorted(united))
-        if isinstance(first, FunctionCall) and first.name == CAST:
-            nodes = self.nodes(first.arguments[0], context)
-            number = self.as_number(self.value(others[0], context))
-            casts = (double_of(self.string_value(node)) for node in nodes)
-            return any(compare(expr.operators[0], one, number) for one in casts)
-        if isinstance(first, FunctionCall) and first.name in MOMENT_CASTS:
-            text = str(self.value(others[0], context))
-            compared = Comparison(Operator(expr.operators[0].value), TypedText(first.name, text))
-            nodes = self.nodes(first.arguments[0], context)
-            return any(passes_comparison(self.string_value(node), compared) for node in nodes)
+        beyond = beyond_xpath(expr)
+        if beyond is not None:
+            return self.is_passed(*beyond, context)
         result = self.value(first, context)
         for operator, operand in zip(expr.operators, others, strict=True):
             right = self.value(operand, context)
@@ -235,6 +227,11 @@ class Evaluator:
             else:
                 result = calculate(operator, self.as_number(result), self.as_number(right))
         return result
+
+    def is_passed(self, path: LocationPath, asked: Comparison, context: Context) -> bool:
+        """Whether some node of a path compares as asked."""
+        nodes = self.nodes(path, context)
+        return any(passes_comparison(self.string_value(node), asked) for node in nodes)
 
     def as_number(self, result: Result) -> float:
         """A value as a number."""
@@ -317,6 +314,9 @@ class Evaluator:
                 return self.boolean(arguments[0], context)
             case "not":
                 return not self.boolean(arguments[0], context)
+        beyond = beyond_xpath(expr)
+        if beyond is not None:
+            return self.is_passed(*beyond, context)
         if name not in VALUE_FUNCTIONS:
             raise AssertionError(expr)
         values = [self.plain(argument, context) for argument in arguments]

@@ -33,7 +33,7 @@ def without_comments(text: str) -> str:
         place = piece.end()
         if piece["kept"] is not None:
             continue
-        end = _end(text, place)
+        end = comment_end(text, place)
         if end is None:
             break
         kept += (text[done : piece.start()], " " * (end - piece.start()))
@@ -41,7 +41,7 @@ def without_comments(text: str) -> str:
     return "".join((*kept, text[done:]))
 
 
-def _end(text: str, place: int) -> int | None:
+def comment_end(text: str, place: int) -> int | None:
     """Where the comment ends whose inside begins at a place."""
     level = 1
     for edge in _EDGE.finditer(text, place):

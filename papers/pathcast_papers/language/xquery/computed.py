@@ -18,6 +18,7 @@ from typing import Final
 from pathcast_papers.language.names import NCNAME, XML_NAMESPACE
 from pathcast_papers.language.patterns import LazyPattern
 from pathcast_papers.language.xquery.constructors import Constructors
+from pathcast_papers.language.xquery.paths import in_quotes
 from pathcast_papers.language.xquery.scanner import Kind
 from pathcast_papers.language.xquery.syntax import (
     Attribute,
@@ -39,6 +40,7 @@ from pathcast_papers.language.xquery.syntax import (
 
 _QNAME: Final = LazyPattern(f"{NCNAME}(?::{NCNAME})?")
 _BRACE: Final = re.compile(r"\{")
+_BLANKS: Final = " \t\r\n"
 _UNNAMED: Final = frozenset({"text", "document", "comment"})
 _INSTEAD: Final = MappingProxyType(
     {
@@ -106,14 +108,18 @@ class Computed(Constructors):
         """The name after the word, as it is or in braces as a string or another expression."""
         if self.take("{"):
             written, place = self.value, self.start
-            if self.kind is Kind.STRING and self._is_name(written):
+            if self.kind is Kind.STRING and self._is_name(written.strip(_BLANKS)):
                 self.advance()
                 if self.take("}"):
-                    return written
+                    return written.strip(_BLANKS)
                 self.move(place)
             self.enter(offset)
             expr = self.sequence()
             self.leave()
+            text = expr.value if isinstance(expr, Literal) else None
+            if isinstance(text, str) and not self._is_name(text.strip(_BLANKS)):
+                reason = f"{in_quotes(text)} is no name of an element or attribute"
+                raise self.error("XQDY0074", place, reason)
             self.expect("}", "or an operator")
             return ComputedName(expr, self._known_namespaces(offset))
         written = self.value

@@ -26,11 +26,11 @@ from types import MappingProxyType
 from typing import Final
 
 from pathcast_papers.language.names import NCNAME, Namespaces, uri_of
-from pathcast_papers.language.parser import check_length
 from pathcast_papers.language.patterns import LazyPattern
 from pathcast_papers.language.xquery.declared import Declared
 from pathcast_papers.language.xquery.functions import CASE_BLIND
-from pathcast_papers.language.xquery.scanner import TEXT_BYTES_MAX, Kind
+from pathcast_papers.language.xquery.lists import check_size, is_value
+from pathcast_papers.language.xquery.scanner import Kind
 from pathcast_papers.language.xquery.static import check
 from pathcast_papers.language.xquery.syntax import (
     And,
@@ -144,7 +144,7 @@ def parse(text: str, namespaces: Namespaces | None = None, deliver: str | None =
 
     Cost: linear in the text.
     """
-    check_length(text, text, TEXT_BYTES_MAX)
+    check_size(text)
     parser = _Parser(text, namespaces or {})
     program = parser.program()
     check(program, parser, deliver)
@@ -264,10 +264,16 @@ class _Parser(Declared):
             return first
         items: list[Expr] = []
         _append(items, first)
+        self.values += is_value(first)
         while self.is_symbol(","):
-            self.count(self.start)
+            place, nodes = self.start, self.nodes
+            self.count(place)
             self.advance()
-            _append(items, self.single())
+            item = self.single()
+            _append(items, item)
+            if is_value(item):
+                self.nodes = nodes
+                self.count_value(place)
         return items[0] if len(items) == 1 else Sequence(tuple(items), offset)
 
     def single(self) -> Expr:
@@ -389,15 +395,14 @@ class _Parser(Declared):
             is_greatest = self.take_word("greatest")
             if not is_greatest:
                 self.expect_word("least", "or greatest")
-        place = self.start
+        place, is_case_blind = self.start, False
         if self.take_word("collation"):
             if self.kind is not Kind.STRING:
                 raise self.unexpected("a namespace URI in quotes")
             self.check_collation(self.value, place)
-            if self.value == CASE_BLIND:
-                raise self.unsupported("collation", place)
+            is_case_blind = self.value == CASE_BLIND
             self.advance()
-        return OrderKey(key, is_descending, is_greatest, offset)
+        return OrderKey(key, is_descending, is_greatest, is_case_blind, offset)
 
     def quantified(self) -> Quantified:
         """`some $v in source, ... satisfies condition`."""

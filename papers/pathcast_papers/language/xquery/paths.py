@@ -470,15 +470,12 @@ class Paths(NodeTests):
             construct = f"a computed collation in {function}()"
             raise self.unsupported(construct, offset, "write its URI as a literal")
         self.check_collation(uri, offset)
-        if uri == CASE_BLIND and function.startswith("substring"):
-            construct = f"the case-blind collation in {function}()"
-            raise self.unsupported(construct, offset, "cut the text in lower case")
 
     def check_collation(self, uri: str, offset: int) -> None:
         """Refuses a collation that is not known."""
         if uri in (CODEPOINT, CASE_BLIND):
             return
-        reason = f"{_shown(uri)} is no collation that is known"
+        reason = f"{in_quotes(uri)} is no collation that is known"
         hint = (
             "the collations are codepoint and html-ascii-case-insensitive of "
             "http://www.w3.org/2005/xpath-functions/collation/"
@@ -505,7 +502,7 @@ class Paths(NodeTests):
                     raise self.error("FOFD1350", offset, reason) from None
             code = "FODF1310" if of == "number" else "FOFD1340"
             noun = "numbers" if of == "number" else "dates or times"
-            raise self.error(code, offset, f"{_shown(text)} is no picture of {noun}") from None
+            raise self.error(code, offset, f"{in_quotes(text)} is no picture of {noun}") from None
 
     def _no_pattern(self, kind: str, texts: list[str], offset: int) -> QuerySyntaxError:
         unsupported = {
@@ -517,7 +514,7 @@ class Paths(NodeTests):
         if kind in unsupported:
             return self.unsupported(unsupported[kind], offset)
         about = {"flags": texts[-1:], "replacement": texts[1:2]}.get(kind, texts)
-        shown = _shown(about[0])
+        shown = in_quotes(about[0])
         code, reason, hint = {
             "syntax": ("FORX0002", f"{shown} is no regular expression of XPath", None),
             "flags": ("FORX0001", f"{shown} are no flags", "the flags are s, m, i, x and q"),
@@ -556,6 +553,7 @@ class Paths(NodeTests):
         return written_out(function, arguments, offset) or Call(function, arguments, offset)
 
 
-def _shown(text: str) -> str:
+def in_quotes(text: str) -> str:
+    """The beginning of a text, for a sentence."""
     shown = ascii(text[:40])[1:-1].replace("\\\\", "\\")
     return f"'{shown}'"

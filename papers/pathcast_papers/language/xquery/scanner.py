@@ -20,6 +20,12 @@ from pathcast_papers.language.patterns import LazyPattern
 TEXT_BYTES_MAX: Final = 32 * 1024
 """Bytes (UTF-8) of a FLWR subscription: a template may be a page, where a path is a line."""
 
+VALUE_BYTES_MAX: Final = 1 << 20
+"""Bytes of the values of its lists, which count beside them."""
+
+VALUES_MAX: Final = 100_000
+"""Values of its lists; but for the first of each they are no syntax nodes."""
+
 NODES_MAX: Final = 2048
 """Syntax nodes of a FLWR subscription."""
 
@@ -95,6 +101,7 @@ class Scanner:
     def __init__(self, text: str) -> None:
         self.text = text
         self.nodes = 0
+        self.values = 0
         self.depth = 0
         self.kind = Kind.END
         self.value = ""
@@ -174,6 +181,13 @@ class Scanner:
             raise self.error(
                 "query.too_large", offset, "has too many syntax nodes", maximum=NODES_MAX
             )
+
+    def count_value(self, offset: int) -> None:
+        """Counts a literal of a list."""
+        self.values += 1
+        if self.values > VALUES_MAX:
+            reason = "has too many values in its lists"
+            raise self.error("query.too_many_values", offset, reason, maximum=VALUES_MAX)
 
     def enter(self, offset: int) -> None:
         """Goes one level of nesting down; `leave` comes back."""

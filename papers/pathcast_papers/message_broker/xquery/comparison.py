@@ -27,12 +27,12 @@ from __future__ import annotations
 
 import math
 import operator
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from types import MappingProxyType
 from typing import Any, Final
 
 from pathcast_papers.language.typed_text import Duration, Moment
-from pathcast_papers.language.xquery.syntax import Comparator
+from pathcast_papers.language.xquery.syntax import Comparator, OrderKey
 from pathcast_papers.message_broker.xquery.casts import castable
 from pathcast_papers.message_broker.xquery.items import (
     Atomic,
@@ -169,9 +169,12 @@ def extreme(values: list[Atomic], fold: Callable[[str], str] = str, *, is_max: b
     return found
 
 
-def order(
-    columns: list[list[Atomic | None]], directions: list[tuple[bool, bool]], count: int
-) -> list[int]:
+def folded(text: str) -> str:
+    """A text as the case-blind collation compares it."""
+    return text.encode().upper().decode()
+
+
+def order(columns: list[list[Atomic | None]], keys: Sequence[OrderKey], count: int) -> list[int]:
     """The order in which tuples come.
 
     The values of one key are compared as strings if all are strings or untyped, as booleans if all
@@ -180,7 +183,7 @@ def order(
     Args:
         columns: For every key, the most significant first, its value for every tuple; None where it
             is empty.
-        directions: For every key, whether it is descending and whether empty is greatest.
+        keys: How each is ordered.
         count: Number of tuples.
 
     Returns:
@@ -188,21 +191,21 @@ def order(
     """
     places = list(range(count))
     # A stable sort by the least significant key first is a sort by all.
-    for column, (is_descending, is_empty_greatest) in reversed(
-        list(zip(columns, directions, strict=True))
-    ):
-        empty, nan = (2, 1) if is_empty_greatest else (-2, -1)
-        keys: list[tuple[int, Any]] = []
+    for column, key in reversed(list(zip(columns, keys, strict=True))):
+        empty, nan = (2, 1) if key.is_empty_greatest else (-2, -1)
+        ranks: list[tuple[int, Any]] = []
         for value in _alike(column):
             if value is None:
-                keys.append((empty, 0))
+                ranks.append((empty, 0))
             elif value.is_number and math.isnan(value.number):
-                keys.append((nan, 0))
+                ranks.append((nan, 0))
             elif isinstance(value.value, Moment | Duration):
-                keys.append((0, value.value.instant))
+                ranks.append((0, value.value.instant))
+            elif key.is_case_blind and isinstance(value.value, str):
+                ranks.append((0, folded(value.value)))
             else:
-                keys.append((0, value.value))
-        places.sort(key=keys.__getitem__, reverse=is_descending)
+                ranks.append((0, value.value))
+        places.sort(key=ranks.__getitem__, reverse=key.is_descending)
     return places
 
 

@@ -423,8 +423,7 @@ class Evaluator:
     ) -> list[DynamicContext]:
         """Tuples in the order of `order by`."""
         columns = [[self.first(key.key, each) for each in tuples] for key in keys]
-        directions = [(key.is_descending, key.is_empty_greatest) for key in keys]
-        places = comparison.order(columns, directions, len(tuples))
+        places = comparison.order(columns, keys, len(tuples))
         return [tuples[place] for place in places]
 
     def quantified(self, expr: syntax.Quantified, context: DynamicContext) -> bool:

@@ -20,6 +20,7 @@ from pathcast_papers.evaluation.xpath import DOCUMENT_NODE, Node
 from pathcast_papers.language.names import XML_NAMESPACE
 from pathcast_papers.language.regular_expressions import read_call
 from pathcast_papers.language.values import (
+    FOLDS,
     normalize_space,
     substring,
     substring_after,
@@ -29,7 +30,7 @@ from pathcast_papers.language.values import (
 from pathcast_papers.language.xquery.functions import PICTURED
 from pathcast_papers.language.xquery.syntax import Call
 from pathcast_papers.message_broker.xquery.calculation import average_of, rounded, sum_of
-from pathcast_papers.message_broker.xquery.comparison import distinct, extreme
+from pathcast_papers.message_broker.xquery.comparison import distinct, extreme, folded
 from pathcast_papers.message_broker.xquery.context import DynamicContext
 from pathcast_papers.message_broker.xquery.deep_equality import are_equal
 from pathcast_papers.message_broker.xquery.items import (
@@ -61,9 +62,8 @@ _OF_TEXT: Final = MappingProxyType[str, Callable[..., str | bool | int]](
         "substring-before": substring_before,
         "substring-after": substring_after,
         "translate": translate,
-        "upper-case": str.upper,
-        # Every character by itself: a sigma at the end of a word is no other one.
-        "lower-case": lambda text: "".join(character.lower() for character in text),
+        "upper-case": FOLDS["upper-case"],
+        "lower-case": FOLDS["lower-case"],
     }
 )
 """Functions of texts alone."""
@@ -105,7 +105,7 @@ def call(evaluator: Evaluator, expr: Call, context: DynamicContext) -> Items:
     if name.startswith("adjust-"):
         return adjusted(evaluator, name, *arguments)
     if name == "deep-equal":
-        fold = _folded if len(arguments) > 2 else str
+        fold = folded if len(arguments) > 2 else str
         return (boolean(are_equal(evaluator, arguments[0], arguments[1], fold)),)
     if name in _OF_TEXT:
         return (_of_texts(evaluator, name, arguments),)
@@ -122,15 +122,20 @@ def call(evaluator: Evaluator, expr: Call, context: DynamicContext) -> Items:
 def _of_texts(evaluator: Evaluator, name: str, arguments: list[Items]) -> Atomic:
     texts = [_text(evaluator, argument) for argument in arguments]
     evaluator.budget.charge_text(sum(len(text) for text in texts))
+    if name in ("substring-before", "substring-after") and len(texts) > 2:
+        return string(_cut(name, *texts[:2]))
     found = _OF_TEXT[name](*texts)
     if isinstance(found, bool):
         return boolean(found)
     return integer(found) if isinstance(found, int) else string(found)
 
 
-def _folded(text: str) -> str:
-    """A text as the case-blind collation compares it, the one that a call may still have."""
-    return text.encode().lower().decode()
+def _cut(name: str, text: str, mark: str) -> str:
+    """A text before or after a mark, by the case-blind collation, which keeps lengths."""
+    at = folded(text).find(folded(mark))
+    if at < 0:
+        return ""
+    return text[:at] if name == "substring-before" else text[at + len(mark) :]
 
 
 def _compared(evaluator: Evaluator, arguments: list[Items]) -> Items:
@@ -139,7 +144,7 @@ def _compared(evaluator: Evaluator, arguments: list[Items]) -> Items:
         return ()
     texts = [_text(evaluator, argument) for argument in arguments[:2]]
     evaluator.budget.charge_text(sum(map(len, texts)))
-    one, other = map(_folded, texts) if len(arguments) > 2 else texts
+    one, other = map(folded, texts) if len(arguments) > 2 else texts
     return (integer((one > other) - (one < other)),)
 
 
@@ -207,7 +212,7 @@ def _of_sequence(
         case "data":
             return values
         case "distinct-values":
-            return tuple(distinct(values, _folded if len(arguments) > 1 else str))
+            return tuple(distinct(values, folded if len(arguments) > 1 else str))
         case "string-join":
             separator = _text(evaluator, arguments[1]) if len(arguments) > 1 else ""
             texts = [str(value) for value in values]
@@ -221,7 +226,7 @@ def _of_sequence(
         case "avg":
             return (average_of(list(values)),) if values else ()
         case "min" | "max":
-            fold = _folded if len(arguments) > 1 else str
+            fold = folded if len(arguments) > 1 else str
             return (extreme(list(values), fold, is_max=name == "max"),) if values else ()
     raise AssertionError(name)
 

@@ -22,7 +22,7 @@ from pathcast_papers.language.typed_text import Duration, Moment, value_of
 from pathcast_papers.language.values import round_number
 from pathcast_papers.language.xquery.syntax import Comparator
 from pathcast_papers.message_broker.xquery.casts import cast
-from pathcast_papers.message_broker.xquery.comparison import are_alike, holds
+from pathcast_papers.message_broker.xquery.comparison import are_alike, folded, holds
 from pathcast_papers.message_broker.xquery.items import (
     Atomic,
     Items,
@@ -160,8 +160,7 @@ def _index_of(evaluator: Evaluator, items: Items, wanted: Items, *collation: Ite
 
     def is_equal(each: Atomic) -> bool:
         if collation and each.is_text and sought[0].is_text:
-            one, other = (str(text).encode().lower() for text in (each, sought[0]))
-            return one == other
+            return folded(str(each)) == folded(str(sought[0]))
         return are_alike(each, sought[0]) and holds(Comparator.EQ, each, sought[0])
 
     values = enumerate(evaluator.atomised(items), start=1)

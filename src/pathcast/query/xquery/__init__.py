@@ -9,29 +9,25 @@ from __future__ import annotations
 from pathcast.query.xquery.known_truths import ProgramIssue, program_truths
 from pathcast.query.xquery.language import is_xquery, without_comments
 from pathcast.query.xquery.notation import text_of
-from pathcast.query.xquery.paper import (
-    PaperStep,
-    Target,
-    framed,
-    paper_form,
-)
+from pathcast.query.xquery.paper import BindingStep, binding_of, conjuncts, framed, returned
 from pathcast.query.xquery.parts import Part, parts_of
 from pathcast.query.xquery.reader import parse
-from pathcast.query.xquery.subscription import form_of_path, refusal_of
+from pathcast.query.xquery.subscription import binding_of_path, refusal_of
 
 __all__ = [
-    "PaperStep",
+    "BindingStep",
     "Part",
     "ProgramIssue",
-    "Target",
-    "form_of_path",
+    "binding_of",
+    "binding_of_path",
+    "conjuncts",
     "framed",
     "is_xquery",
-    "paper_form",
     "parse",
     "parts_of",
     "program_truths",
     "refusal_of",
+    "returned",
     "text_of",
     "without_comments",
 ]

@@ -21,7 +21,7 @@ from types import MappingProxyType
 from typing import Final
 
 from pathcast.query.canonical import number_text
-from pathcast.query.functions import FUNCTION_NAMESPACE, SCHEMA_NAMESPACE
+from pathcast.query.functions import CASE_BLIND, FUNCTION_NAMESPACE, SCHEMA_NAMESPACE
 from pathcast.query.names import XML_NAMESPACE
 from pathcast.query.notation import is_double_slash
 from pathcast.query.syntax import (
@@ -283,7 +283,8 @@ class _Writer:
     def key(self, key: OrderKey, names: dict[str, str]) -> str:
         descending = " descending" if key.is_descending else ""
         greatest = " empty greatest" if key.is_empty_greatest else ""
-        return self.expr(key.key, names, _OR) + descending + greatest
+        collation = f' collation "{CASE_BLIND}"' if key.is_case_blind else ""
+        return self.expr(key.key, names, _OR) + descending + greatest + collation
 
     def quantified(self, expr: Quantified, names: dict[str, str]) -> str:
         word = "every" if expr.is_every else "some"

@@ -57,6 +57,7 @@ from pathcast.query.syntax import (
 )
 from pathcast.query.xquery.language import without_comments
 from pathcast.query.xquery.notation import text_of
+from pathcast.query.xquery.paper import conjuncts
 from pathcast.query.xquery.reader import parse
 
 _KEYWORDS: Final = re.compile(
@@ -67,6 +68,10 @@ _KEYWORDS: Final = re.compile(
 
 _COMPARED: Final = re.compile(r"\s*(?:[=<>]|!=|<=|>=|\b(?:eq|ne|lt|le|gt|ge))\Z")
 """The operator after the left side of a comparison."""
+
+
+_ASKING: Final = frozenset({"contains", "contains-token", "ends-with", "matches", "starts-with"})
+"""Functions that compare their arguments."""
 
 
 _COMPARING: Final = ORDERS | EQUALITIES | {each for each in BinaryOperator if each.is_of_values}
@@ -85,8 +90,8 @@ class Part(NamedTuple):
         xpath: What has to select a node, or be true; variables are replaced by their paths. None
             where XPath 1.0 does not say it. Texts that only XQuery takes for numbers (`1e3`) are
             none in it.
-        sides: Of a comparison, what it compares, constants aside: as it is written, and an XQuery
-            that gives its values of all that is left before this part.
+        sides: Of a comparison, also by `contains` and its like, what it compares, constants aside:
+            as it is written, and an XQuery that gives its values of all that is left before.
     """
 
     words: str
@@ -158,7 +163,7 @@ class _Run:
         """Adds the parts of an expression."""
         match expr:
             case Flwor(clauses=clauses, where=where, order=order, body=body):
-                conditions = [] if where is None else list(_conjuncts(where))
+                conditions = [] if where is None else list(conjuncts(where))
                 ends = [each.offset for each in (*clauses, *conditions, *order, body)][1:]
                 for clause in clauses:
                     self._bind(clause, "for", ends.pop(0))
@@ -166,7 +171,7 @@ class _Run:
                     self._check(condition, "where ", ends.pop(0))
                 self.add(body)
             case If(condition=condition, then=then, otherwise=Sequence(items=())):
-                for part in _conjuncts(condition):
+                for part in conjuncts(condition):
                     self._check(part, "if ", then.offset)
                 self.add(then)
             case SimpleMap(source=source, body=body):
@@ -189,9 +194,40 @@ class _Run:
         """Adds an expression that gives nodes, which may be written in another way."""
         if isinstance(expr, Intersection):
             self._intersect(expr, shown)
-        else:
-            keyword = "return " if self._clauses and expr is shown else ""
-            self._check(expr, keyword, None, shown)
+            return
+        keyword = "return " if self._clauses and expr is shown else ""
+        left = self._narrowed(expr)
+        if not isinstance(left, VariableReference):
+            self._check(left, keyword, None, shown)
+
+    def _narrowed(self, expr: Expr) -> Expr:
+        """Adds a path and its predicates that XPath does not say; gives what then remains of it."""
+        if not isinstance(expr, LocationPath | PathExpr) or self._xpath(expr) is not None:
+            return expr
+        name = f"item.{self._items + 1}"
+        for at, step in enumerate(expr.steps):
+            for number in range(len(step.predicates)):
+                before, asked = step.predicates[:number], step.predicates[number:]
+                steps = (*expr.steps[:at], replace(step, predicates=step.predicates[: number + 1]))
+                if self._xpath(replace(expr, steps=steps)) is not None:
+                    continue
+                nodes = replace(expr, steps=(*steps[:-1], replace(step, predicates=before)))
+                if self._xpath(nodes) is None or not all(map(_is_truth, asked)):
+                    return expr
+                try:
+                    conditions = [_at_item(each, name) for each in asked]
+                except _NotInXPathError:
+                    return expr
+                self._bind_items(nodes, nodes)
+                for condition, written in zip(conditions, asked, strict=True):
+                    pairs = zip(_conjuncts(condition), _conjuncts(written), strict=True)
+                    for each, shown in pairs:
+                        self._check(each, "", None, shown)
+                self._values[name] = None
+                item = VariableReference(name, expr.offset)
+                rest = expr.steps[at + 1 :]
+                return PathExpr(item, rest, expr.offset) if rest else item
+        return expr
 
     def _bind_items(self, expr: Expr, shown: Expr) -> str:
         """Binds a variable to each item of an expression; gives its name."""
@@ -231,8 +267,12 @@ class _Run:
         if isinstance(clause, Let):
             self._values[clause.variable] = self._xpath(clause.value)
             return
-        value = self._xpath(clause.source)
         words = f"{keyword} ${clause.variable} in {self._words(clause.source, end)}"
+        if clause.position is None:
+            self._clauses.pop()
+            clause = replace(clause, source=self._narrowed(clause.source))
+            self._clauses.append(clause)
+        value = self._xpath(clause.source)
         self._add(words, value)
         self._values[clause.variable] = value
         self._nodes.add(clause.variable)
@@ -244,14 +284,14 @@ class _Run:
     ) -> None:
         if isinstance(condition, Quantified) and not condition.is_every:
             # Its bindings give more tuples; whether any are left is the same.
-            inner = [*_conjuncts(condition.condition)]
+            inner = [*conjuncts(condition.condition)]
             ends = [each.offset for each in (*condition.bindings, *inner)][1:]
             for binding in condition.bindings:
                 self._bind(binding, "some", ends.pop(0))
             for each in inner:
                 self._check(each, "satisfies ", ends.pop(0) if ends else end)
             return
-        sides = tuple(self._sides(condition, end))
+        sides = tuple(self._sides(condition, shown or condition, end))
         self._conditions.append(condition)
         focus = None if end is None else self._focus(condition)
         found = self._xpath(condition, focus)
@@ -281,15 +321,28 @@ class _Run:
         [name] = names
         return name if isinstance(self._values[name], LocationPath) else None
 
-    def _sides(self, condition: Expr, end: int | None) -> Iterator[tuple[str, str]]:
-        if not isinstance(condition, BinaryExpr) or not self._clauses:
+    def _sides(self, condition: Expr, shown: Expr, end: int | None) -> Iterator[tuple[str, str]]:
+        """What a condition compares; it may be written about the context item."""
+        if not self._clauses:
             return
-        if condition.operators[0] not in _COMPARING:
-            return
-        left, right = condition.operands
-        for side, until in ((left, right.offset), (right, end)):
+        match condition, shown:
+            case BinaryExpr(operators=(operator,)), BinaryExpr(operands=(left, right)) if (
+                operator in _COMPARING
+            ):
+                ends = (right.offset, end)
+                written = [
+                    _COMPARED.sub("", self._words(side, until))
+                    for side, until in zip((left, right), ends, strict=True)
+                ]
+                sides = condition.operands
+            case FunctionCall(name=name, arguments=sides), FunctionCall(arguments=arguments) if (
+                name in _ASKING
+            ):
+                written = [self._words(each, None) for each in arguments]
+            case _:
+                return
+        for side, words in zip(sides, written, strict=True):
             if not isinstance(side, Literal | Number):
-                words = _COMPARED.sub("", self._words(side, until))
                 yield words, self._values_left(side)
 
     def _values_left(self, side: Expr) -> str:
@@ -302,13 +355,14 @@ class _Run:
 
     def _words(self, expr: Expr, end: int | None) -> str:
         """An expression as it is written, up to the next part."""
-        text = self._query[expr.offset : end]
         if end is None:
             # Where it ends is not known.
+            text = text_of(Program(expr))
             try:
-                return self._notation.expr(parse_xpath(text_of(Program(expr))))
+                return self._notation.expr(parse_xpath(text))
             except PathcastError:
                 return shorten(text, WORDS_MAX, placeholder=" ...")
+        text = self._query[expr.offset : end]
         words = " ".join(_KEYWORDS.sub("", text).split())
         while words.endswith(")") and words.count(")") > words.count("("):
             words = words[:-1].rstrip()
@@ -337,6 +391,17 @@ def _gives_nodes(expr: Expr) -> bool:
     return isinstance(expr, BinaryExpr) and expr.operators[0] is BinaryOperator.UNION
 
 
+def _is_truth(expr: Expr) -> bool:
+    """Whether a predicate asks whether something holds, and not for a position."""
+    match expr:
+        case BinaryExpr(operators=(operator, *_)):
+            joins = (BinaryOperator.AND, BinaryOperator.OR)
+            return operator in joins or operator in _COMPARING
+        case FunctionCall(name=name):
+            return name in _ASKING or name in ("boolean", "empty", "exists", "not")
+    return isinstance(expr, LocationPath | Quantified)
+
+
 def _at_item(part: Any, name: str) -> Any:
     """A part of an expression with a variable for its context item.
 
@@ -363,14 +428,6 @@ def _at_item(part: Any, name: str) -> Any:
         return part
     inner = {field.name: _at_item(getattr(part, field.name), name) for field in fields(part)}
     return replace(part, **inner)
-
-
-def _conjuncts(expr: Expr) -> Iterator[Expr]:
-    if isinstance(expr, BinaryExpr) and expr.operators[0] is BinaryOperator.AND:
-        for operand in expr.operands:
-            yield from _conjuncts(operand)
-    else:
-        yield expr
 
 
 def _variables(expr: object) -> Iterator[str]:

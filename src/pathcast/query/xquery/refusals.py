@@ -390,7 +390,6 @@ SENTENCES: Final[Mapping[str, Sentence | Callable[[str, int, _Details], Sentence
             "Clause": _clause,
             "VariableType": Sentence("a type declaration (as)"),
             "AllowingEmpty": Sentence("allowing empty"),
-            "Collation": Sentence("collation"),
             "BoundTwice": Sentence("${0} is bound twice in one clause"),
             "ComparisonChain": Sentence(
                 "comparisons cannot be chained", "put one of them in parentheses"
@@ -432,6 +431,7 @@ SENTENCES: Final[Mapping[str, Sentence | Callable[[str, int, _Details], Sentence
             "Replacement": _quoted(
                 "is no replacement", "write \\$ for a dollar sign, and \\\\ for a backslash"
             ),
+            "NoName": _quoted("is no name of an element or attribute"),
             "NoCollation": _quoted(
                 "is no collation that is known",
                 "the collations are codepoint and html-ascii-case-insensitive of "
@@ -439,9 +439,6 @@ SENTENCES: Final[Mapping[str, Sentence | Callable[[str, int, _Details], Sentence
             ),
             "ComputedCollation": Sentence(
                 "a computed collation in {0}()", "write its URI as a literal"
-            ),
-            "CaseBlind": Sentence(
-                "the case-blind collation in {0}()", "cut the text in lower case"
             ),
             "ComputedPicture": Sentence("a computed picture in {0}()", "write it as a literal"),
             "NumberPicture": _quoted("is no picture of numbers"),

@@ -27,7 +27,7 @@ from pathcast.query.reader import read_query
 from pathcast.query.static import Kind, kind_of
 from pathcast.query.syntax import Program
 from pathcast.query.xquery.language import is_xquery, without_comments
-from pathcast.query.xquery.paper import PaperQuery, paper_form
+from pathcast.query.xquery.paper import BindingStep, binding_of
 from pathcast.query.xquery.reader import parse
 
 
@@ -143,13 +143,13 @@ def refusal_of(
     return KernelBugError("kernel.bug", reason=f"the subscription {text!r} is refused")
 
 
-def form_of_path(query: str, namespaces: Namespaces) -> PaperQuery | None:
+def binding_of_path(query: str, namespaces: Namespaces) -> tuple[BindingStep, ...] | None:
     """A bare XPath as the binding path of a query; None if it is none.
 
     It tells the structure. What comparisons mean is another thing in XPath 1.0.
     """
     try:
-        return paper_form(parse(f"for $bound in {query} return $bound", namespaces))
+        return binding_of(parse(f"for $bound in {query} return $bound", namespaces))
     except PathcastError:
         return None
 

@@ -149,8 +149,8 @@ impl<'a> Evaluator<'a> {
                 let text = self.text_argument(list, 0, context)?;
                 let mark = self.text_argument(list, 1, context)?;
                 Ok(match function {
-                    Function::SubstringBefore => strings::before(text, &mark),
-                    _ => strings::after(text, &mark),
+                    Function::SubstringBefore => strings::before(text, &mark, false),
+                    _ => strings::after(text, &mark, false),
                 })
             }
             Function::Translate => {

@@ -191,12 +191,7 @@ impl<'r> Evaluator<'r, '_> {
             self.budget.charge_text(text.len())?;
         }
         let [left, right] = texts.map(|text| self.bytes(text));
-        let order = if arguments.len() > 2 {
-            let small = |text: &'_ [u8]| text.to_ascii_lowercase();
-            small(left).cmp(&small(right))
-        } else {
-            left.cmp(right)
-        } as i64;
+        let order = strings::order_of(left, right, arguments.len() > 2) as i64;
         self.release(mark);
         Ok(Some(Item::Number(Number::Integer(order))))
     }
@@ -278,12 +273,16 @@ impl<'r> Evaluator<'r, '_> {
             }
         }
         let length = (arguments.len() > 2).then_some(numbers[1]);
+        // The one collation that is left is the case-blind one.
+        let is_case_blind = arguments.len() > 2;
         let whole = self.bytes(text);
         let bytes = Cow::Borrowed(whole);
         let changed = match function {
             Function::NormalizeSpace => strings::normalized(bytes),
-            Function::SubstringBefore => strings::before(bytes, self.bytes(others[0])),
-            Function::SubstringAfter => strings::after(bytes, self.bytes(others[0])),
+            Function::SubstringBefore => {
+                strings::before(bytes, self.bytes(others[0]), is_case_blind)
+            }
+            Function::SubstringAfter => strings::after(bytes, self.bytes(others[0]), is_case_blind),
             Function::Substring => strings::substring(bytes, numbers[0], length),
             Function::Translate => {
                 Cow::Owned(strings::translated(whole, self.bytes(others[0]), self.bytes(others[1])))

@@ -12,6 +12,7 @@ use crate::engine::evaluate::path_machine::PathMachine;
 use crate::language::comparison::Comparison;
 use crate::language::moments::{Instant, Moment};
 use crate::language::numbers::{trim_blanks, untyped_number};
+use crate::language::strings;
 use crate::language::types::Type;
 use crate::language::xquery::syntax::{Expr, ExprId, Number, ValueSet};
 use hashbrown::HashSet;
@@ -369,9 +370,8 @@ impl Evaluator<'_, '_> {
             let is_beyond = match (item, found) {
                 (Item::String(one), Item::String(other)) if is_case_blind => {
                     self.budget.charge_text(one.len().min(other.len()))?;
-                    let [one, other] =
-                        [one, other].map(|text| self.bytes(text).to_ascii_lowercase());
-                    operator.holds_text(&one, &other)
+                    let order = strings::order_of(self.bytes(one), self.bytes(other), true);
+                    operator.holds_order(order)
                 }
                 _ => self.pair(operator, item, found)?,
             };

@@ -3,6 +3,7 @@
 use super::compare::{are_moments, kind_of, promoted};
 use super::run::{Evaluator, Keeps, Run};
 use super::value::{Item, Slot};
+use crate::language::strings;
 use crate::language::xpath::List;
 use crate::language::xquery::syntax::{Clause, ExprId, Number, OrderKey};
 use std::cmp::Ordering;
@@ -131,17 +132,19 @@ impl<'r> Evaluator<'r, '_> {
                 Some(Item::Number(number)) if number.is_nan() => 1,
                 _ => 0,
             };
-            if key.is_empty_least() { -distance } else { distance }
+            if key.is_empty_least { -distance } else { distance }
         };
         let (left_rank, right_rank) = (ranks(left), ranks(right));
         let ordering = left_rank.cmp(&right_rank).then_with(|| match (left, right) {
-            (Some(left), Some(right)) if left_rank == 0 => self.value_ordering(left, right),
+            (Some(left), Some(right)) if left_rank == 0 => {
+                self.value_ordering(left, right, key.is_case_blind)
+            }
             _ => Ordering::Equal,
         });
-        if key.is_descending() { ordering.reverse() } else { ordering }
+        if key.is_descending { ordering.reverse() } else { ordering }
     }
 
-    fn value_ordering(&self, left: Item, right: Item) -> Ordering {
+    fn value_ordering(&self, left: Item, right: Item, is_case_blind: bool) -> Ordering {
         match (left, right) {
             (Item::Boolean(left), Item::Boolean(right)) => left.cmp(&right),
             (Item::Number(Number::Integer(left)), Item::Number(Number::Integer(right))) => {
@@ -154,7 +157,7 @@ impl<'r> Evaluator<'r, '_> {
             (
                 Item::String(left) | Item::Untyped(left),
                 Item::String(right) | Item::Untyped(right),
-            ) => self.bytes(left).cmp(self.bytes(right)),
+            ) => strings::order_of(self.bytes(left), self.bytes(right), is_case_blind),
             _ => Ordering::Equal,
         }
     }

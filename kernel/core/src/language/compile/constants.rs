@@ -152,10 +152,10 @@ fn call<'t>(name: &str, arguments: &'t [Expr]) -> Option<Value<'t>> {
         "string-length" => Value::Number(strings::char_count(text.as_bytes()) as f64),
         "normalize-space" => return text_of(strings::normalized(bytes_of(text))),
         "substring-before" => {
-            return text_of(strings::before(bytes_of(text), rest.next()?.as_bytes()));
+            return text_of(strings::before(bytes_of(text), rest.next()?.as_bytes(), false));
         }
         "substring-after" => {
-            return text_of(strings::after(bytes_of(text), rest.next()?.as_bytes()));
+            return text_of(strings::after(bytes_of(text), rest.next()?.as_bytes(), false));
         }
         "translate" => {
             let (from, to) = (rest.next()?, rest.next()?);

@@ -1,7 +1,7 @@
 //! The gate of a subscription: what is in every message that it delivers.
 //!
 //! Reading order: [`formula`] (conditions over nodes, and how XPath says them), [`necessary`] (what must be there for
-//! an expression to give an item), [`conditions`] (to be true), [`steps`] (paths).
+//! an expression to give an item), [`conditions`] (to be true), [`texts`] (where texts are asked), [`steps`] (paths).
 //!
 //! A gate that is weak costs time, one that is wrong loses a delivery: where a limit is met, the gate becomes weaker.
 
@@ -9,6 +9,7 @@ mod conditions;
 mod formula;
 mod necessary;
 mod steps;
+mod texts;
 
 use super::compile::Gate;
 use super::reader::{check_nesting, size};

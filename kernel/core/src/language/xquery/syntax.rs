@@ -331,26 +331,12 @@ pub struct OrderKey {
     /// The key.
     pub key: ExprId,
     /// `descending`
-    is_descending: bool,
-    /// `empty least`
-    is_empty_least: bool,
-}
-
-impl OrderKey {
-    pub(crate) fn new(key: ExprId, is_descending: bool, is_empty_least: bool) -> Self {
-        OrderKey { key, is_descending, is_empty_least }
-    }
-
-    /// `descending`
-    pub fn is_descending(&self) -> bool {
-        self.is_descending
-    }
-
+    pub is_descending: bool,
     /// Whether the empty sequence and NaN come before everything else, and not after: what `empty
     /// least` says, and what holds if nothing is said.
-    pub fn is_empty_least(&self) -> bool {
-        self.is_empty_least
-    }
+    pub is_empty_least: bool,
+    /// Whether texts are in the order of the case-blind collation.
+    pub is_case_blind: bool,
 }
 
 impl ValueSet {

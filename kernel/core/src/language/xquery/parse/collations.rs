@@ -39,7 +39,6 @@ impl Parser<'_> {
         };
         match (uri.as_str(), function) {
             (CODEPOINT, _) => arguments.truncate(place),
-            (CASE_BLIND, SubstringAfter | SubstringBefore) => return refused(Reason::CaseBlind),
             (CASE_BLIND, Contains | StartsWith | EndsWith | ContainsToken) => {
                 arguments.truncate(place);
                 for argument in arguments {
@@ -52,19 +51,19 @@ impl Parser<'_> {
         Ok(())
     }
 
-    /// `collation` of a key of `order by`.
-    pub(super) fn order_collation(&mut self) -> Parsed<()> {
+    /// `collation` of a key of `order by`: whether it is the case-blind one.
+    pub(super) fn order_collation(&mut self) -> Parsed<bool> {
         let offset = self.scanner.place();
         if !self.scanner.take_word("collation") {
-            return Ok(());
+            return Ok(false);
         }
         let Some(uri) = self.literal()? else {
             return Err(self.scanner.unexpected(Reason::ExpectedUri, &[]));
         };
         self.scanner.settle();
         match &*uri {
-            CODEPOINT => Ok(()),
-            CASE_BLIND => Err(Refusal::new(offset, Reason::Collation, Vec::new())),
+            CODEPOINT => Ok(false),
+            CASE_BLIND => Ok(true),
             _ => Err(Refusal::new(offset, Reason::NoCollation, vec![(&*uri).into()])),
         }
     }

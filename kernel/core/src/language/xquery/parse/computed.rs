@@ -19,6 +19,11 @@ use crate::language::xpath::{List, TextRange};
 const WORDS: [&str; 7] =
     ["element", "attribute", "text", "document", "comment", "processing-instruction", "namespace"];
 
+/// What stands around a name that a string is.
+fn is_blank(character: char) -> bool {
+    matches!(character, ' ' | '\t' | '\n' | '\r')
+}
+
 /// The name of a constructor.
 enum Naming<'t> {
     Constant(Written<'t>),
@@ -111,9 +116,15 @@ impl<'t> Parser<'t> {
         }
         self.scanner.at = mark;
         self.enter(offset)?;
+        let place = self.scanner.place();
         let expr = self.sequence()?;
         self.leave();
         self.need_value(expr)?;
+        if let Some(text) = self.literal_text(expr)
+            && Written::of(text.trim_matches(is_blank)).is_none()
+        {
+            return Err(Refusal::new(place, Reason::NoName, vec![text.into()]));
+        }
         self.scanner.expect(b'}', "or an operator")?;
         self.program.may_fail = true;
         Ok(Naming::Computed(ComputedName { expr, scope: self.known_namespaces(offset)? }))
@@ -126,7 +137,7 @@ impl<'t> Parser<'t> {
             return None;
         }
         let end = self.scanner.string_end(quote)?;
-        let written = Written::of(self.scanner.slice(quote + 1, end - 1))?;
+        let written = Written::of(self.scanner.slice(quote + 1, end - 1).trim_matches(is_blank))?;
         self.scanner.at = end;
         self.scanner.settle();
         self.scanner.take(b'}').then_some(written)

@@ -607,8 +607,8 @@ impl<'t> Parser<'t> {
                     self.scanner.expect_word("least", "or greatest")?;
                 }
             }
-            self.order_collation()?;
-            keys.push(OrderKey::new(key, is_descending, is_empty_least));
+            let is_case_blind = self.order_collation()?;
+            keys.push(OrderKey { key, is_descending, is_empty_least, is_case_blind });
             places.push(offset as u32);
             if !self.scanner.take(b',') {
                 return Ok((keys, places));
