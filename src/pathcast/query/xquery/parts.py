@@ -220,7 +220,7 @@ class _Run:
                     return expr
                 self._bind_items(nodes, nodes)
                 for condition, written in zip(conditions, asked, strict=True):
-                    pairs = zip(_conjuncts(condition), _conjuncts(written), strict=True)
+                    pairs = zip(conjuncts(condition), conjuncts(written), strict=True)
                     for each, shown in pairs:
                         self._check(each, "", None, shown)
                 self._values[name] = None
