@@ -83,7 +83,10 @@ class KernelAnswer:
 
     @cached_property
     def work(self) -> list[tuple[int, int]]:
-        """Number and steps of the dearest (`BatchAnswer.work`)."""
+        """Number and steps of the queries that took the most, dearest first; a few hundred at most.
+
+        `pathcast.model.SubscriptionWork` says which steps.
+        """
         return self._answer.work()
 
     @cached_property

@@ -186,7 +186,7 @@ class KernelDeliveries:
 
     @cached_property
     def work(self) -> list[tuple[int, int]]:
-        """Number and steps of the dearest (`DeliveryAnswer.work`)."""
+        """Number and steps of the subscriptions that took the most, as of `KernelAnswer.work`."""
         return self._answer.work()
 
     @cached_property

@@ -4,7 +4,6 @@
 //! decided for all queries together, are nobody's.
 
 use crate::engine::ids::QueryNumber;
-use std::cmp::Reverse;
 
 /// Queries whose work is told of a batch, the dearest.
 pub const TOLD_MAX: usize = 256;
@@ -72,7 +71,7 @@ pub(crate) fn add_up(work: &mut Vec<QueryWork>) {
 
 /// The dearest of queries that are there once: descending by steps, then ascending by number.
 pub(crate) fn dearest(mut work: Vec<QueryWork>) -> Vec<QueryWork> {
-    let order = |&(query, steps): &QueryWork| (Reverse(steps), query);
+    let order = |&(query, steps): &QueryWork| u128::from(!steps) << 32 | u128::from(query);
     if work.len() > TOLD_MAX {
         work.select_nth_unstable_by_key(TOLD_MAX, order);
         work.truncate(TOLD_MAX);

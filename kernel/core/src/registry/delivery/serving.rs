@@ -587,7 +587,9 @@ impl Serving {
         for &subscription in &self.candidates {
             let (asked, taken) = ((subscription, plans.way(subscription)), steps.taken());
             serve_one(asked, &mut session, allowance, &mut steps, (whole, &places), out)?;
-            self.work.push((subscription, steps.taken() - taken));
+            if steps.taken() > taken {
+                self.work.push((subscription, steps.taken() - taken));
+            }
             before.check(out, whole, allowance)?;
         }
         Ok(steps.taken())
