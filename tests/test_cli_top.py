@@ -170,7 +170,7 @@ def test_the_page_of_operations_has_every_metric(settings: PipelineSettings, por
     listed = {
         name.partition("{")[0].removesuffix("_total")
         for row in rows
-        for name in re.findall(r"`([\w{}]+)`", row.split("|")[1])
+        for name in re.findall(r"`([\w{},]+)`", row.split("|")[1])
     }
     shown: set[str] = set()
 
@@ -205,3 +205,53 @@ def test_an_address_that_is_taken_is_told(settings: PipelineSettings) -> None:
         taken.listen()
         with pytest.raises(ConfigError, match=r"mode.metrics.*nothing can listen"):
             go(listening_at(taken.getsockname()[1], settings))
+
+
+DEAR = (
+    "subscriber\tquery_id\tquery\n"
+    "ann\tcheap\t//n\n"
+    "ann\tdear\t//m[count(n) > count(o)]\n"
+    "bob\tdear\t//m[count(n) > count(o)]\n"
+    "bob\tdearest\t//m[count(n) + count(.//n) > count(o)]\n"
+)
+
+
+def test_the_dearest_subscriptions_are_told_by_commits_metrics_and_top(
+    settings: PipelineSettings, port: int
+) -> None:
+    settings.subscriptions.path.write_text(DEAR)  # type: ignore[union-attr]
+    pages: list[str] = []
+    go(
+        listening_at(port, settings),
+        lambda _: pages.append(httpx.get(f"http://127.0.0.1:{port}/metrics").text),
+    )
+    output = settings.output.storage
+    commits = [Commit.read(output, number) for number in (1, 2)]
+    told = [(each.subscription_id, each.subscriber, each.takers) for each in commits[0].dearest]
+    assert told == [("dearest", "bob", 1), ("dear", "ann", 2)]
+    for commit in commits:
+        assert commit.work == sum(each.steps for each in commit.dearest)
+    # Of the second micro-batch one message is refused.
+    first, second = (commit.dearest[0].steps for commit in commits)
+    assert first * 2 == second * 3
+    name = 'pathcast_dearest_steps{subscriber="bob",subscription_id="dearest"}'
+    page = next(line for line in pages[-1].splitlines() if line.startswith(name))
+    assert float(page.removeprefix(name)) == first + second
+    text = run_command("top", output.place, "--once").stdout
+    share = (first + second) / sum(commit.work for commit in commits)
+    assert re.search(rf"dearest +{share:.1%} +bob\n", text)
+    assert re.search(r"dear +\d+\.\d% +ann and 1 more\n", text)
+
+
+def test_a_commit_tells_of_a_hundred_subscriptions_and_all_of_the_work(
+    settings: PipelineSettings,
+) -> None:
+    rows = (f"ann\tq{at}\t//m[count(n) > count(o{at})]\n" for at in range(300))
+    settings.subscriptions.path.write_text(  # type: ignore[union-attr]
+        "subscriber\tquery_id\tquery\n" + "".join(rows)
+    )
+    go(settings)
+    commit = Commit.read(settings.output.storage, 1)
+    assert len(commit.dearest) == 100
+    [steps] = {each.steps for each in commit.dearest}
+    assert commit.work == 300 * steps

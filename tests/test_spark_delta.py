@@ -91,8 +91,14 @@ class Killed(BaseException):
 
 @pytest.mark.parametrize("call", [1, 2, 3, 4, 5, 6])
 @pytest.mark.parametrize("is_after", [False, True])
+@pytest.mark.parametrize("options", [(), ("output.by_day=true",)], ids=["flat", "by_day"])
 def test_killed_between_the_tables_each_has_every_row_once(
-    tmp_path: Path, deliver: Any, monkeypatch: pytest.MonkeyPatch, call: int, is_after: bool
+    tmp_path: Path,
+    deliver: Any,
+    monkeypatch: pytest.MonkeyPatch,
+    call: int,
+    is_after: bool,
+    options: tuple[str, ...],
 ) -> None:
     original, calls = DeltaTables._add, 0
 
@@ -107,9 +113,9 @@ def test_killed_between_the_tables_each_has_every_row_once(
 
     monkeypatch.setattr(DeltaTables, "_add", killed)
     with pytest.raises(Killed):
-        deliver(range(8))
+        deliver(range(8), *options)
     monkeypatch.undo()
-    deliver(range(8))
+    deliver(range(8), *options)
     deliver(range(8), "output.format=parquet", "output.path=plain")
     for name in NAMES:
         assert rows(tmp_path / "delta", name) == rows(tmp_path / "plain", name)

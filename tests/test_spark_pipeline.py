@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 import os
 import threading
+import time
 from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
@@ -261,20 +262,37 @@ def kill_at(point: str, monkeypatch: pytest.MonkeyPatch, go: Callable[[], object
             go()
 
 
+@pytest.mark.parametrize("options", [(), ("output.by_day=true",)], ids=["flat", "by_day"])
 @pytest.mark.parametrize("point", KILL_POINTS)
 def test_killed_at_any_step_and_started_again_nothing_is_lost_or_twice(
-    root: Path, point: str, monkeypatch: pytest.MonkeyPatch
+    root: Path, point: str, options: tuple[str, ...], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    kill_at(point, monkeypatch, lambda: go(root))
+    kill_at(point, monkeypatch, lambda: go(root, *options))
     out = Storage(root / "out")
     assert len(committed_batches(out)) == (2 if point == "after the commit" else 1)
-    go(root)
+    if options:
+        # It is midnight: the micro-batch that was begun stays on its day.
+        tomorrow = time.time_ns() // 1000 + 86_400_000_000
+        monkeypatch.setattr("pathcast.spark.pinning._now_us", lambda: tomorrow)
+    go(root, *options)
     assert found(root) == expected(range(20), WANTS)
+    if options:
+        check_days(root)
     named = {Path(path) for name in ("inboxes", "matches", "dead_letters")
              for path in files_of(root / "out", name)}  # fmt: skip
     there = {path for name in ("inboxes", "matches", "dead_letters")
-             for path in (root / "out" / name).iterdir()}  # fmt: skip
+             for path in (root / "out" / name).rglob("*.*")}  # fmt: skip
     assert there == named, "a killed run left its scraps"
+
+
+def check_days(root: Path) -> None:
+    """Each row lies in the folder of the day on which its micro-batch was begun."""
+    looked = 0
+    for path in (root / "out").rglob("day=*/*.parquet"):
+        for begun in pq.ParquetFile(path).read().column("processed_at").to_pylist():
+            assert path.parent.name == f"day={begun.date().isoformat()}"
+            looked += 1
+    assert looked >= 20
 
 
 @pytest.mark.parametrize("step", ["append", "write_pin", "write_commit"])

@@ -5,6 +5,7 @@ use crate::snapshot::EntryTable as PyEntries;
 use arrow_array::{Array, LargeBinaryArray, UInt8Array, UInt32Array};
 use arrow_buffer::{Buffer, NullBuffer, OffsetBuffer, ScalarBuffer};
 use pathcast_core::engine::counters::Stats;
+use pathcast_core::engine::work::QueryWork;
 use pathcast_core::registry::catalogue::EntryTable;
 use pathcast_core::registry::delivery::batch::Answer;
 use pathcast_core::registry::delivery::serving::NO_FRAGMENT;
@@ -33,6 +34,7 @@ pub struct DeliveryAnswer {
     places: Vec<(u32, Place)>,
     refusals: Vec<(usize, Refusal)>,
     verdicts: Vec<Undelivered>,
+    work: Vec<QueryWork>,
     stats: Stats,
     entries: EntryTable,
 }
@@ -171,6 +173,11 @@ impl DeliveryAnswer {
             .collect()
     }
 
+    /// Numbers and steps of the subscriptions that took the most, the dearest first.
+    fn work(&self) -> Vec<QueryWork> {
+        self.work.clone()
+    }
+
     /// Counters by name.
     fn stats<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
         counters_of(py, &self.stats)
@@ -195,6 +202,7 @@ impl DeliveryAnswer {
             places: answer.places,
             refusals: answer.refusals,
             verdicts,
+            work: answer.work,
             stats: answer.stats,
             entries,
         }

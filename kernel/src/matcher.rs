@@ -16,6 +16,7 @@ use pathcast_core::engine::interrupt::Interrupted;
 use pathcast_core::engine::options::Options as EngineOptions;
 use pathcast_core::engine::routing::RoutingTable;
 use pathcast_core::engine::verdicts::UsedUp;
+use pathcast_core::engine::work::QueryWork;
 use pathcast_core::registry::batch::{self as core, Arrival, Buffers, Messages};
 use pathcast_core::registry::catalogue::EntryTable;
 use pathcast_core::registry::delivery::batch::Pool;
@@ -116,9 +117,9 @@ impl Matching<'_> {
             enter_long(py, || target(&|of| self.pool.match_batch(of, batch)))
         })?;
         let verdicts = verdicts_of(py, &found.verdicts, self.options)?;
-        let core::Answer { numbers, ends, refusals, undecided, stats, .. } = found;
+        let core::Answer { numbers, ends, refusals, undecided, work, stats, .. } = found;
         let numbers = Arc::new(Loan { numbers, buffers: Arc::clone(self.pool.buffers()) });
-        Ok(Answer { numbers, ends, nulls, refusals, undecided, verdicts, stats, entries })
+        Ok(Answer { numbers, ends, nulls, refusals, undecided, verdicts, work, stats, entries })
     }
 }
 
@@ -284,6 +285,7 @@ pub struct Answer {
     refusals: Vec<(usize, Refusal)>,
     undecided: Vec<(usize, u32, UsedUp)>,
     verdicts: Vec<Undelivered>,
+    work: Vec<QueryWork>,
     stats: Stats,
     entries: EntryTable,
 }
@@ -358,6 +360,11 @@ impl Answer {
             .collect()
     }
 
+    /// Numbers and steps of the queries that took the most, the dearest first.
+    fn work(&self) -> Vec<QueryWork> {
+        self.work.clone()
+    }
+
     /// Counters by name.
     fn stats<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
         counters_of(py, &self.stats)
@@ -423,6 +430,7 @@ pub fn counters_of<'py>(py: Python<'py>, stats: &Stats) -> PyResult<Bound<'py, P
         ("nfa_messages", stats.nfa_messages),
         ("evaluations", stats.evaluations),
         ("steps", stats.steps),
+        ("work", stats.work),
         ("verdicts", stats.verdicts),
         ("deliveries", stats.deliveries),
         ("result_bytes", stats.result_bytes),

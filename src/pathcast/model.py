@@ -282,6 +282,7 @@ class BatchStats:
             and queries alone, not on the machine, the threads or the batches. In customised
             delivery, those of the gates, of the subscriptions that are evaluated by themselves,
             and of changing messages for subscriptions with steps.
+        work: Steps that single queries took (`SubscriptionWork`), added up.
         verdicts: Pairs of message and query that went over `Limits.evaluation_steps_max` or
             `Limits.message_steps_max`, or could not get their results for another reason.
         deliveries: Results that were delivered, those without a fragment included.
@@ -303,6 +304,7 @@ class BatchStats:
     nfa_messages: int = 0
     evaluations: int = 0
     steps: int = 0
+    work: int = 0
     verdicts: int = 0
     deliveries: int = 0
     result_bytes: int = 0
@@ -355,6 +357,22 @@ class IdsByNumber(Protocol):
     def __getitem__(self, number: int, /) -> str: ...
 
 
+class SubscriptionWork(NamedTuple):
+    """The steps of a batch that were one query's alone: counted, not timed.
+
+    They are those of its expression or program, and of conditions that are told for it by itself;
+    where results are delivered, also a step for each and for each 64 bytes of it. Of equal queries
+    that are evaluated once, one has the steps of all.
+
+    Attributes:
+        subscription_id: Id of the query or subscription.
+        steps: How many.
+    """
+
+    subscription_id: str
+    steps: int
+
+
 class OverBudget(NamedTuple):
     """The pairs of message and query that are undecided because steps were used up, ascending.
 
@@ -380,6 +398,7 @@ class StoredAnswer:
     stats: BatchStats
     query_ids: IdsByNumber
     verdicts: Sequence[tuple[int, int, PathcastError]] = ()
+    work: Sequence[tuple[int, int]] = ()
 
     def __len__(self) -> int:
         return len(self.matches)
@@ -417,6 +436,7 @@ class StoredDeliveries:
     stats: BatchStats
     subscription_ids: IdsByNumber
     known_recipients: Mapping[int, Recipient]
+    work: Sequence[tuple[int, int]] = ()
 
     def __len__(self) -> int:
         return int(self.rows.num_rows)

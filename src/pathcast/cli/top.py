@@ -29,8 +29,8 @@ if TYPE_CHECKING:
     from pathcast.spark import PipelineStatus
 
 TOP_EPILOG: Final = (
-    "What single subscriptions cost is not counted while messages are answered: pathcast bench "
-    "pipeline.toml MESSAGE... measures the dearest. " + EXIT_CODES_HELP
+    "Work is counted in steps, not in time: pathcast bench pipeline.toml MESSAGE... measures the "
+    "time of the dearest. " + EXIT_CODES_HELP
 )
 
 ANSWER_SECONDS: Final = 5.0
@@ -86,8 +86,9 @@ def top(
     Of a pipeline: the last micro-batch and the one that runs, messages, bytes
     and deliveries a second, refusals by reason, lag (from when the oldest
     file of the last micro-batch was written to its commit), time by stage,
-    the snapshot of the subscriptions and its age. It is read from the output,
-    whether or not the pipeline runs, and nothing has to be switched on.
+    the snapshot of the subscriptions and its age, and the hundred dearest
+    subscriptions with their shares of the work that single queries take. It
+    is read from the output, whether or not the pipeline runs, and nothing has to be switched on.
 
     Of a page of metrics: what grows, with its rate between two looks, and all
     else as it is; with --once after one interval.
@@ -167,6 +168,12 @@ def _status(place: str, status: PipelineStatus) -> Table:
         rows.append(("time of tasks", ", ".join(shares)))
     for code, count in sorted(counted.refused.items(), key=lambda each: -each[1]):
         rows.append((f"refused: {code}", f"{count:,}"))
+    if status.dearest:
+        rows += [("",), ("dearest", "of the work", "subscriber")]
+    for dear in status.dearest:
+        takers = f" and {dear.takers - 1:,} more" if dear.takers > 1 else ""
+        share = f"{dear.steps / counted.work:.1%}"
+        rows.append((dear.subscription_id, share, (dear.subscriber or "nobody") + takers))
     return rows
 
 

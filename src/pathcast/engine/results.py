@@ -18,6 +18,7 @@ It matches nothing.
 from __future__ import annotations
 
 from abc import abstractmethod
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from functools import cached_property, partial
 from itertools import accumulate
@@ -31,7 +32,7 @@ from pathcast.engine.verdicts import Verdicts, undecided_at, verdict_table
 from pathcast.errors import PathcastError
 from pathcast.kernel.matcher import BatchAnswer
 from pathcast.limits import Limits
-from pathcast.model import BatchStats, IdsByNumber, StoredAnswer
+from pathcast.model import BatchStats, IdsByNumber, StoredAnswer, SubscriptionWork
 
 ERROR_TYPE = pa.struct(
     [
@@ -195,6 +196,22 @@ class BatchResult(Sequence[MatchResult]):
         return sum((answer.stats for answer in self._answers), BatchStats())
 
     @cached_property
+    def dearest(self) -> Sequence[SubscriptionWork]:
+        """The queries that took the most steps by themselves, the dearest first; a few hundred.
+
+        `stats.work` is what all took so. Of a chunked batch, the dearest of its chunks.
+        """
+        return works_of(self.work, self.query_ids)
+
+    @property
+    def work(self) -> Mapping[int, int]:
+        """`dearest` as steps by number of the query."""
+        work: Counter[int] = Counter()
+        for answer in self._answers:
+            work.update(dict(answer.work))
+        return work
+
+    @cached_property
     def matches(self) -> pa.Array | pa.ChunkedArray:
         """`list<uint32>`, one row a message: numbers of the satisfied queries, ascending.
 
@@ -288,11 +305,25 @@ class BatchResult(Sequence[MatchResult]):
         return html_table(repr(self), ("row", "queries", "first ids", "error"), rows, len(self))
 
 
+def works_of(work: Mapping[int, int], ids: IdsByNumber) -> Sequence[SubscriptionWork]:
+    """Steps by number as steps by id, the dearest first."""
+    found = sorted(work.items(), key=lambda each: (-each[1], each[0]))
+    names = take_ids(ids, [number for number, _ in found])
+    pairs = zip(names, found, strict=True)
+    return [SubscriptionWork(name, steps) for name, (_, steps) in pairs]
+
+
 def stored(answer: BatchAnswer, ids: IdsByNumber | None = None) -> StoredAnswer:
     """An answer without its engine; with the ids of its own queries, if no others are given."""
     ids = _own_ids(answer) if ids is None else ids
     return StoredAnswer(
-        answer.matches, answer.refusals, answer.over_budget, answer.stats, ids, answer.verdicts
+        answer.matches,
+        answer.refusals,
+        answer.over_budget,
+        answer.stats,
+        ids,
+        answer.verdicts,
+        answer.work,
     )
 
 
@@ -304,6 +335,9 @@ def _own_ids(answer: BatchAnswer) -> dict[int, str]:
     if answer.verdicts:
         others = pa.array([number for _, number, _ in answer.verdicts], pa.uint32())
         numbers = pa.concat_arrays([numbers, others])
+    if answer.work:
+        dear = pa.array([number for number, _ in answer.work], pa.uint32())
+        numbers = pa.concat_arrays([numbers, dear])
     return some_ids(answer.query_ids, numbers)
 
 

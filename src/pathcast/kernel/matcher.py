@@ -82,6 +82,14 @@ class KernelAnswer:
         return verdicts_of(self._answer.verdicts(), self._answer.entries())
 
     @cached_property
+    def work(self) -> list[tuple[int, int]]:
+        """Number and steps of the queries that took the most, dearest first; a few hundred at most.
+
+        `pathcast.model.SubscriptionWork` says which steps.
+        """
+        return self._answer.work()
+
+    @cached_property
     def stats(self) -> BatchStats:
         """Counters of the batch."""
         return BatchStats(**self._answer.stats())

@@ -185,6 +185,11 @@ class KernelDeliveries:
         return verdicts_of(self._answer.verdicts(), self._answer.entries())
 
     @cached_property
+    def work(self) -> list[tuple[int, int]]:
+        """Number and steps of the subscriptions that took the most, as of `KernelAnswer.work`."""
+        return self._answer.work()
+
+    @cached_property
     def stats(self) -> BatchStats:
         """Counters of the batch."""
         return BatchStats(**self._answer.stats())

@@ -27,13 +27,14 @@ import pyarrow as pa
 
 from pathcast.engine import html_table
 from pathcast.engine.messages import refused_rows
-from pathcast.engine.results import take_ids
+from pathcast.engine.results import take_ids, works_of
 from pathcast.kernel.registry import DeliveryAnswer
 from pathcast.model import (
     BatchStats,
     Delivery,
     Recipient,
     StoredDeliveries,
+    SubscriptionWork,
 )
 from pathcast.registry.identity import DIGEST_BYTES, delivery_id, delivery_ids
 
@@ -136,6 +137,25 @@ class DeliveryBatch:
     def stats(self) -> BatchStats:
         """Counters of the batch."""
         return self._answer.stats
+
+    @cached_property
+    def dearest(self) -> Sequence[SubscriptionWork]:
+        """The subscriptions that took the most steps by themselves, the dearest first.
+
+        `stats.work` is what all took so. A few hundred at most.
+
+        Example:
+            >>> from pathcast import Registry, Subscription
+            >>> registry = Registry()
+            >>> _ = registry.add(Subscription("s1", "ann", "//b/@n"))
+            >>> _ = registry.add(Subscription("s2", "bob", "<n>{count(//b[@n > 1])}</n>"))
+            >>> batch = registry.deliver([b"<a><b n='1'/><b n='22'/></a>"] * 100)
+            >>> [each.subscription_id for each in batch.dearest]
+            ['s2', 's1']
+            >>> sum(each.steps for each in batch.dearest) == batch.stats.work
+            True
+        """
+        return works_of(dict(self._answer.work), self._answer.subscription_ids)
 
     @property
     def snapshot_version(self) -> str:
@@ -338,7 +358,8 @@ class DeliveryBatch:
         # Tables are made again where they are read.
         answer = self._answer
         others = {number for _, number, _ in answer.verdicts}
-        numbers = sorted({*self._subscribed[0].to_pylist(), *others})
+        dear = {number for number, _ in answer.work}
+        numbers = sorted({*self._subscribed[0].to_pylist(), *others, *dear})
         columns = answer.recipients(pa.array(numbers, pa.uint32())).to_pydict()
         recipients = map(Recipient, columns["subscriber"], columns["version"])
         stored = StoredDeliveries(
@@ -350,6 +371,7 @@ class DeliveryBatch:
             answer.stats,
             dict(zip(numbers, columns["subscription_id"], strict=True)),
             dict(zip(numbers, recipients, strict=True)),
+            answer.work,
         )
         return DeliveryBatch, (stored, self._messages, self.snapshot_version)
 

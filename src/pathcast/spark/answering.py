@@ -12,6 +12,7 @@ This module does not import pyspark.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
@@ -26,6 +27,7 @@ from pathcast.errors import UnreadableMessageError
 from pathcast.limits import Limits
 from pathcast.registry import Registry, Snapshot
 from pathcast.registry import message_id as digest_of
+from pathcast.spark.dearest import TOLD_MAX, DearSubscription
 from pathcast.spark.generations import GenerationFiles, ids_of
 from pathcast.spark.schemas import LETTERS
 
@@ -56,6 +58,8 @@ class MicroBatchAnswer:
             where there are none, or nobody wants the lists.
         letters: What was not done, `LETTERS`, and the row of the message of each.
         satisfied: Pairs of message and query.
+        work: Number -> steps of the queries that took the most (`pathcast.spark.dearest`).
+        all_work: Steps of all of them.
     """
 
     message_ids: pa.Array
@@ -69,6 +73,8 @@ class MicroBatchAnswer:
     matches: pa.ListArray | None
     letters: list[tuple[np.ndarray, pa.Table]]
     satisfied: int
+    work: dict[int, int]
+    all_work: int
 
     def __len__(self) -> int:
         """Number of deliveries."""
@@ -150,6 +156,27 @@ class Answerer:
             rows = max(1, min(len(part) * RESULTS_AT_ONCE // max(len(found), 1), 4 * rows))
         return answers
 
+    def dearest(self, sums: Counter[int]) -> list[DearSubscription]:
+        """The queries with the most steps, and who takes them.
+
+        Args:
+            sums: Number of a query -> its steps.
+        """
+        order = sorted(sums.items(), key=lambda each: (-each[1], each[0]))[:TOLD_MAX]
+        if not order:
+            return []
+        numbers = np.array([number for number, _ in order])
+        places, ranks = self._takers.expand(numbers)
+        counts = np.bincount(np.arange(len(ranks)) if places is None else places)
+        firsts = ranks[np.cumsum(counts) - counts]
+        takers = self.table.rows(firsts)
+        return [
+            DearSubscription(name, subscriber, int(count), steps)
+            for name, subscriber, count, (_, steps) in zip(
+                takers.ids.to_pylist(), takers.subscribers.to_pylist(), counts, order, strict=True
+            )
+        ]
+
     def _notices(
         self, batch: pa.RecordBatch, matched: BatchResult, with_matches: bool
     ) -> MicroBatchAnswer:
@@ -166,6 +193,8 @@ class Answerer:
             fragments=np.full(len(rows), NO_FRAGMENT, dtype=np.int32),
             values=pa.array([], pa.binary()),
             matches=matched.matches if with_matches else None,
+            work=dict(matched.work),
+            all_work=matched.stats.work,
         )
 
     def _results(
@@ -194,6 +223,8 @@ class Answerer:
             fragments=places,
             values=fragment.dictionary,
             matches=matches,
+            work={self._numbers[name]: steps for name, steps in found.dearest},
+            all_work=found.stats.work,
         )
 
     def _numbers_of(self, names: Sequence[str]) -> np.ndarray:
@@ -213,6 +244,8 @@ class Answerer:
         fragments: np.ndarray,
         values: pa.Array,
         matches: pa.ListArray | None,
+        work: dict[int, int],
+        all_work: int,
     ) -> MicroBatchAnswer:
         """Results of queries (`numbers`), and pairs without an answer, for all who take them."""
         ids, sizes = message_ids_of(batch), sizes_of(batch)
@@ -238,6 +271,8 @@ class Answerer:
             matches=matches,
             letters=letters,
             satisfied=satisfied,
+            work=work,
+            all_work=all_work,
         )
 
     def _undecided(

@@ -88,10 +88,11 @@ def compact(
         replaced += [file.name for file in old]
         for bin in _bins([file for file in live if file not in old], small_bytes):
             begins = min(batches_of_name(file.name)[0] for file in bin)
+            ends = max(batches_of_name(file.name)[1] for file in bin)
             if len(bin) == 1 and begins >= first:
                 kept += bin
             else:
-                kept.append(_merge(output, name, bin, (max(begins, first), through), format))
+                kept.append(_merge(output, name, bin, (max(begins, first), ends), format))
                 replaced += [file.name for file in bin]
         files[name] = kept
     count = sum(len(kept) for kept in files.values())
@@ -135,6 +136,8 @@ class BackgroundCompaction:
         self._commits = 0
         self.first_kept = 0
         """Number of the first micro-batch whose rows stay."""
+        self.first_day: str | None = None
+        """The day on which that one was begun, where rows go by whole days."""
         self.forgot = 0
         """Rows of micro-batches before this one are gone."""
         self.error: Exception | None = None
@@ -175,11 +178,11 @@ class BackgroundCompaction:
             self._thread.join()
 
     def _run(self) -> None:
-        first = self.first_kept
+        first, day = self.first_kept, self.first_day
         try:
             if self._delta is not None:
                 if first > self.forgot:
-                    self._delta.forget(first)
+                    self._delta.forget(first, day)
                 self._delta.compact(self._keep_seconds / 3600)
             else:
                 compact(
@@ -200,20 +203,25 @@ def _small(files: Files) -> int:
 
 
 def _bins(files: Sequence[WrittenFile], small_bytes: int) -> Iterator[list[WrittenFile]]:
-    """Large files by themselves, small ones in groups of not more than `MERGED_BYTES`."""
+    """Large files by themselves, small ones of a folder in groups of at most `MERGED_BYTES`."""
     group: list[WrittenFile] = []
     size = 0
     for file in files:
         if file.bytes >= small_bytes:
             yield [file]
             continue
-        if group and size + file.bytes > MERGED_BYTES:
+        is_full = group and size + file.bytes > MERGED_BYTES
+        if is_full or (group and _folder(file) != _folder(group[0])):
             yield group
             group, size = [], 0
         group.append(file)
         size += file.bytes
     if group:
         yield group
+
+
+def _folder(file: WrittenFile) -> str:
+    return file.name.rpartition("/")[0]
 
 
 def _merge(
@@ -224,7 +232,7 @@ def _merge(
     format: FileFormat,
 ) -> WrittenFile:
     """The rows of some micro-batches in files, as one file."""
-    target, rows, first = new_name(name, batches, format), 0, batches[0]
+    target, rows, first = new_name(_folder(files[0]), batches, format), 0, batches[0]
     is_cut = any(batches_of_name(file.name)[0] < first for file in files)
     with output.create(target) as handle:
         if format == "jsonl":

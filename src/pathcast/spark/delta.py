@@ -26,10 +26,10 @@ import pyarrow.compute as pc
 from pathcast.errors import extra, invalid_setting
 from pathcast.spark.delta_log import LOG
 from pathcast.spark.ledger import Commit, CommitFollower
-from pathcast.spark.schemas import OUTPUTS, OutputName
+from pathcast.spark.schemas import DAY, OUTPUTS, OutputName
 from pathcast.spark.storage import Storage
 from pathcast.spark.unwritable import unwritable_in, writing
-from pathcast.spark.writing import WrittenFile
+from pathcast.spark.writing import WrittenFile, partition_of_name
 
 if TYPE_CHECKING:
     from deltalake import DeltaTable
@@ -62,6 +62,7 @@ class DeltaTables:
         self._names = [name for name in OUTPUTS if layout.writes(name)]
         self._options = output.delta_options or None
         self._tables: dict[OutputName, DeltaTable] = {}
+        self._partition = [DAY] if layout.by_day else None
 
     def through(self, checkpoint: str, extra: pa.Schema) -> int:
         """The last micro-batch that all tables have; 0 for none."""
@@ -99,7 +100,9 @@ class DeltaTables:
         table = self._opened(name)
         if table is None:
             return self._layout.schema(name).empty_table()
-        return table.to_pyarrow_dataset().to_table(filter=chosen)
+        found = table.to_pyarrow_dataset().to_table(filter=chosen)
+        # Of where rows lie, which `processed_at` says of each, outputs have no column.
+        return found.drop_columns([DAY]) if self._layout.by_day else found
 
     def file_urls(self, name: OutputName) -> list[str]:
         """The files that count."""
@@ -120,10 +123,16 @@ class DeltaTables:
             table.optimize.compact()
             table.vacuum(math.ceil(keep_hours), dry_run=False, enforce_retention_duration=False)
 
-    def forget(self, first: int) -> None:
-        """Deletes the rows of micro-batches before one."""
+    def forget(self, first: int, day: str | None = None) -> None:
+        """Deletes the rows of micro-batches before one.
+
+        Args:
+            first: That one.
+            day: The day on which it was begun, where all of that day stays: no file is read then.
+        """
+        is_gone = f"batch_id < {first}" if day is None else f"{DAY} < '{day}'"
         for table in self._there():
-            table.delete(f"batch_id < {first}")
+            table.delete(is_gone)
 
     def _add(self, table: DeltaTable, commit: Commit, files: Iterable[WrittenFile]) -> None:
         transaction = self._library.transaction
@@ -133,7 +142,7 @@ class DeltaTables:
             transaction.AddAction(
                 path=file.name.partition("/")[2],
                 size=file.bytes,
-                partition_values={},
+                partition_values=dict(partition_of_name(file.name)),
                 modification_time=now,
                 data_change=True,
                 stats=json.dumps(_stats(file, has_bounds)),
@@ -145,6 +154,7 @@ class DeltaTables:
                 actions,
                 "append",
                 table.schema(),
+                partition_by=self._partition,
                 commit_properties=transaction.CommitProperties(
                     app_transactions=[
                         transaction.Transaction(commit.checkpoint, commit.batch_id, now)
@@ -166,10 +176,13 @@ class DeltaTables:
         """A table as it is now; made if it is not there."""
         more = () if name == "dead_letters" else extra
         columns = [_as_delta(field) for field in (*self._layout.schema(name), *more)]
+        if self._partition:
+            columns.append(pa.field(DAY, pa.date32(), nullable=False))
         make = partial(
             self._library.DeltaTable.create,
             schema=pa.schema(columns),
             mode="ignore",
+            partition_by=self._partition,
             configuration=CONFIGURATION,
         )
         return self._known(name, make)

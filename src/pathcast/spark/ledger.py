@@ -26,8 +26,9 @@ from dataclasses import dataclass, field, fields, replace
 from typing import Final
 
 from pathcast.errors import ConfigError, invalid_setting
+from pathcast.spark.dearest import DearSubscription
 from pathcast.spark.files import FoundFile
-from pathcast.spark.schemas import OUTPUTS, OutputName
+from pathcast.spark.schemas import DAY, OUTPUTS, OutputName
 from pathcast.spark.storage import Storage
 from pathcast.spark.unwritable import writing
 from pathcast.spark.writing import WrittenFile
@@ -43,7 +44,7 @@ SOURCE: Final = "_source.json"
 SUM_COMMITS: Final = 256
 """Commits after which what all came to is written down."""
 
-COUNTED: Final = ("messages", "bytes", "matches", "undecided", "tombstones")
+COUNTED: Final = ("messages", "bytes", "matches", "undecided", "tombstones", "work")
 """Counters of tasks, commits and summaries."""
 
 Files = Mapping[OutputName, list[WrittenFile]]
@@ -102,6 +103,8 @@ class Commit:
         unread: Files of the source that could not be read; they are not processed.
         offsets: Where a streaming source ends, as Spark says it; empty for files.
         skipped: Offsets of Kafka that gave no record, where those that are gone are passed over.
+        work: Steps that single queries took.
+        dearest: The queries that took the most of these, the dearest first.
     """
 
     batch_id: int
@@ -120,6 +123,8 @@ class Commit:
     unread: tuple[Unread, ...] = ()
     offsets: str = ""
     skipped: int = 0
+    work: int = 0
+    dearest: tuple[DearSubscription, ...] = ()
 
     @classmethod
     def read(cls, output: Storage, batch_id: int) -> Commit:
@@ -422,14 +427,20 @@ def remove_strays(output: Storage) -> int:
     named = {file.name for files in counting for found in files.values() for file in found}
     for compaction in _compactions(output):
         named.update(compaction.replaced)
+    folders = [folder for name in OUTPUTS for folder in (name, *days_of(output, name))]
     strays = [
-        f"{name}/{file}"
-        for name in OUTPUTS
-        for file in output.names(name)
-        if f"{name}/{file}" not in named
+        f"{folder}/{file}"
+        for folder in folders
+        for file in output.names(folder)
+        if f"{folder}/{file}" not in named and f"{folder}/{file}" not in folders
     ]
     output.delete(strays)
     return len(strays)
+
+
+def days_of(output: Storage, name: OutputName) -> list[str]:
+    """The folders of days of an output, ascending."""
+    return [f"{name}/{each}" for each in output.names(name) if each.startswith(f"{DAY}=")]
 
 
 def remove_replaced(output: Storage, *, keep_seconds: float) -> int:

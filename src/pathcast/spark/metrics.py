@@ -17,6 +17,7 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Final
 
 from pathcast.errors import extra, invalid_setting
+from pathcast.spark.dearest import DEAREST_MAX, SUMMED_MAX, DearSubscription, dearest_of
 from pathcast.spark.ledger import Commit, committed_batches
 from pathcast.spark.status import committed_at, generation_of, lag_of
 
@@ -65,10 +66,18 @@ class MeteredProgress:
             "undecided": counter("undecided", "Pairs of message and subscription not decided."),
             "skipped": counter("skipped_offsets", "Offsets of Kafka that gave no record."),
             "tombstones": counter("tombstones", "Rows of the source that are no messages."),
+            "work": counter("work_steps", "Steps that single queries took."),
         }
         self._unread = counter("unread_files", "Files of the source that could not be read.")
         self._refused = counter("refusals", "Messages that were refused.", "code")
         self._stages = counter("stage_seconds", "Time of all tasks by stage.", "stage")
+        self._dearest: list[DearSubscription] = []
+        self._steps = Gauge(
+            "pathcast_dearest_steps",
+            "Steps of the dearest subscriptions of the run.",
+            ("subscriber", "subscription_id"),
+            registry=registry,
+        )
         self._notes = counter("notes", "Lines that a run says of what somebody should know.")
         self._seconds = Histogram(
             "pathcast_micro_batch_seconds",
@@ -103,6 +112,10 @@ class MeteredProgress:
         for stage, seconds in commit.stages.items():
             self._stages.labels(stage).inc(seconds)
         self._seconds.observe(commit.seconds)
+        self._dearest = dearest_of([*self._dearest, *commit.dearest], SUMMED_MAX)
+        self._steps.clear()
+        for row in self._dearest[:DEAREST_MAX]:
+            self._steps.labels(row.subscriber or "", row.subscription_id).set(row.steps)
         self._show(commit, time.time())
         self._report.batch(commit)
 

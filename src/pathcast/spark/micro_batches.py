@@ -27,6 +27,7 @@ from pathcast.spark import schemas
 from pathcast.spark.book import SubscriptionBook
 from pathcast.spark.compacting import BackgroundCompaction
 from pathcast.spark.connectors import offsets_between
+from pathcast.spark.dearest import dearest_of
 from pathcast.spark.delta import DeltaPublisher, DeltaTables
 from pathcast.spark.files import NO_COLUMNS, BatchReader, FoundFile, shown
 from pathcast.spark.generations import Generation
@@ -50,7 +51,7 @@ from pathcast.spark.subscription_places import place_of
 from pathcast.spark.summary import Summary
 from pathcast.spark.tasks import DeliveryTask, TaskReport, UnitT
 from pathcast.spark.topics import TopicPublisher
-from pathcast.spark.writing import LetterWriter, OutputTarget, WrittenFile
+from pathcast.spark.writing import LetterWriter, OutputTarget, WrittenFile, day_of
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -102,7 +103,7 @@ class MicroBatches:
         output = self.output = settings.output.storage
         self.ledger = BatchLedger(output, settings.checkpoint)
         out = settings.output
-        self.layout = Layout(out.format, out.matches, out.inboxes, out.fragments)
+        self.layout = Layout(out.format, out.matches, out.inboxes, out.fragments, by_day=out.by_day)
         claim(output, self.layout)
         times = self._times()
         if times is not None:
@@ -134,7 +135,9 @@ class MicroBatches:
         )
         self._retention = None
         if out.keep_days is not None:
-            self._retention = KeptBatches(output, settings.checkpoint, out.keep_days, self._had)
+            self._retention = KeptBatches(
+                output, settings.checkpoint, out.keep_days, self._had, by_day=out.by_day
+            )
         self._looked_seconds = -math.inf
         self.pinning = Pinning(asked, self.book, self.ledger, output, self.layout, report.note)
         self._summary = Summary(output=str(output))
@@ -224,7 +227,10 @@ class MicroBatches:
             self._looked_seconds = now
             if self._compaction.forgot:
                 self._retention.forget(self._compaction.forgot)
-            self._compaction.first_kept = self._retention.first_kept()
+            first = self._retention.first_kept()
+            if self.layout.by_day:
+                self._compaction.first_day = day_of(self.ledger.begun_us(first))
+            self._compaction.first_kept = first
 
     def catch_up(self) -> None:
         """Hands on the commits that a kill has left behind."""
@@ -332,6 +338,7 @@ class MicroBatches:
             refused=dict(sorted(refused.items())),
             stages={name: round(seconds, 4) for name, seconds in stages.items()},
             files=written,
+            dearest=tuple(dearest_of(row for report in reports for row in report.dearest)),
             unread=tuple(
                 Unread(**asdict(by_name[name]), code=error.code, message=error.message)
                 for name, error in sorted(unread.items())

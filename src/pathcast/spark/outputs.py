@@ -65,6 +65,7 @@ class Layout:
         matches: Whether, and how, matches are written.
         inboxes: Whether inboxes are written.
         fragments: How results are written.
+        by_day: Whether rows lie in a folder, or a partition, for each day.
         version: Version of the layout itself.
     """
 
@@ -72,6 +73,7 @@ class Layout:
     matches: MatchesForm
     inboxes: bool
     fragments: FragmentForm = "text"
+    by_day: bool = False
     version: int = LAYOUT_VERSION
 
     def writes(self, name: OutputName) -> bool:

@@ -17,9 +17,18 @@ from typing import Final
 
 from pathcast.spark.generations import DESCRIPTION, SNAPSHOTS
 from pathcast.spark.journal import JOURNAL, SUM_ENTRIES
-from pathcast.spark.ledger import COMMITS, PINS, BatchLedger, committed_batches, numbers_in
+from pathcast.spark.ledger import (
+    COMMITS,
+    PINS,
+    BatchLedger,
+    committed_batches,
+    days_of,
+    numbers_in,
+)
 from pathcast.spark.listing import file_at
+from pathcast.spark.schemas import DAY, OUTPUTS
 from pathcast.spark.storage import Storage
+from pathcast.spark.writing import day_of
 
 DAY_SECONDS: Final = 86_400
 
@@ -35,6 +44,7 @@ class KeptBatches:
         checkpoint: Of its pipeline.
         keep_days: Micro-batches that were begun longer ago go, the last one excepted.
         through: Gives the last micro-batch that all that follows commits has had; None for all.
+        by_day: Whether micro-batches go by whole days: none is read again to be cut.
     """
 
     def __init__(
@@ -43,11 +53,14 @@ class KeptBatches:
         checkpoint: Storage,
         keep_days: float,
         through: Callable[[], int | None] = lambda: None,
+        *,
+        by_day: bool = False,
     ) -> None:
         self._output = output
         self._checkpoint = checkpoint
         self._keep_seconds = keep_days * DAY_SECONDS
         self._through = through
+        self._by_day = by_day
         self._ledger = BatchLedger(output, checkpoint)
 
     def first_kept(self) -> int:
@@ -55,7 +68,8 @@ class KeptBatches:
 
         Cost: a listing, and a small file for each micro-batch that goes.
         """
-        oldest = (time.time() - self._keep_seconds) * 1e6
+        seconds = time.time() - self._keep_seconds
+        oldest = (seconds - seconds % DAY_SECONDS if self._by_day else seconds) * 1e6
         through = self._through()
         first = 0
         for number in committed_batches(self._output)[:-1]:
@@ -63,7 +77,17 @@ class KeptBatches:
             if not is_had or self._ledger.begun_us(number) >= oldest:
                 break
             first = number + 1
-        return first
+        return self._first_of_day(first) if self._by_day else first
+
+    def _first_of_day(self, number: int) -> int:
+        """The first micro-batch of the day of one: a day goes whole, whatever kept it so far."""
+        day = day_of(self._ledger.begun_us(number))
+        earlier = [each for each in committed_batches(self._output) if each < number]
+        for each in reversed(earlier):
+            if day_of(self._ledger.begun_us(each)) != day:
+                break
+            number = each
+        return number
 
     def forget(self, first: int) -> None:
         """Deletes what is said of micro-batches whose rows are gone: those before the first kept.
@@ -71,6 +95,8 @@ class KeptBatches:
         To be called by the sole writer, while no micro-batch is under way.
         """
         self._forget_subscriptions(first)
+        if self._by_day:
+            self._forget_days(first)
         summed = self._ledger.summed()
         numbers = committed_batches(self._output)
         self._output.delete(f"{COMMITS}/{n}.json" for n in numbers if n < min(first, summed + 1))
@@ -80,6 +106,14 @@ class KeptBatches:
             numbers = numbers_in(self._checkpoint, folder)
             # The last one says where numbers go on.
             self._checkpoint.delete(f"{folder}/{n}.json" for n in numbers[:-1] if n < end)
+
+    def _forget_days(self, first: int) -> None:
+        """Takes out the folders of days before one whose files are gone."""
+        for name in OUTPUTS:
+            last = f"{name}/{DAY}={day_of(self._ledger.begun_us(first))}"
+            for folder in days_of(self._output, name):
+                if folder < last and not self._output.names(folder):
+                    self._output.delete_folder(folder)
 
     def _forget_subscriptions(self, first: int) -> None:
         """Deletes generations that no micro-batch runs with any more.

@@ -14,6 +14,10 @@ import pyarrow as pa
 OutputName: TypeAlias = Literal["inboxes", "matches", "dead_letters"]
 OUTPUTS: Final[tuple[OutputName, ...]] = ("inboxes", "matches", "dead_letters")
 
+DAY: Final = "day"
+"""With `output.by_day`, folders of an output are called DAY=2026-11-29, and a Delta table has a
+column of this name, by which it is partitioned."""
+
 MatchesForm: TypeAlias = Literal["none", "numbers", "ids"]
 """Whether there is a row a message with the queries that it satisfies, and how they are named."""
 

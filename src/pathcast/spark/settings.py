@@ -43,7 +43,7 @@ from pathcast.settings import (
 from pathcast.spark.connectors import KAFKA
 from pathcast.spark.message_times import is_path
 from pathcast.spark.network import NetworkSettings, PublishSettings
-from pathcast.spark.schemas import RESERVED_COLUMNS, FragmentForm
+from pathcast.spark.schemas import DAY, RESERVED_COLUMNS, FragmentForm
 from pathcast.spark.storage import Storage
 
 
@@ -327,6 +327,9 @@ class OutputSettings(SettingsSection):
     keep_days: float | None = Field(default=None, gt=0)
     """Days that rows stay. Micro-batches that were begun earlier go, with their commits, and with
     subscriptions that no other one ran with; all stay when not given."""
+    by_day: bool = False
+    """Whether rows lie in a folder (Delta tables: a partition) for each day in UTC on which
+    micro-batches were begun. Rows then go by whole days (keep_days)."""
     fragments: FragmentForm = "text"
     """Results and messages in inboxes: "text", with the bytes of a message that is no UTF-8 in the
     column fragment_bytes; or "binary", all of them as bytes."""
@@ -428,6 +431,8 @@ class PipelineSettings(FileSettings):
             raise ValueError("publish needs output.inboxes = true: an inbox is what is published")
         if self.topics is not None and self.topics.deliveries and not self.output.inboxes:
             raise ValueError("topics.deliveries needs output.inboxes = true: they are published")
+        if self.output.by_day and DAY in map(str.casefold, self.source.columns):
+            raise ValueError(f"source.columns has {DAY}, which output.by_day = true makes itself")
         return self
 
     @property

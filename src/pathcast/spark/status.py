@@ -12,13 +12,14 @@ from __future__ import annotations
 
 import time
 from collections import Counter, deque
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import reduce
 from typing import Final
 
 from pathcast.errors import SnapshotFormatError
+from pathcast.spark.dearest import DearSubscription, dearest_of
 from pathcast.spark.generations import DESCRIPTION, SNAPSHOTS, Generation
 from pathcast.spark.journal import entry_of
 from pathcast.spark.ledger import COMMITS, BatchLedger, Commit, committed_batches
@@ -44,6 +45,8 @@ class PipelineStatus:
         running: A later micro-batch that was begun, and since when; None where there is none.
         seconds: Time of the micro-batches of the window.
         stages: Stage -> seconds of all tasks.
+        dearest: The subscriptions that took the most work in the window, the dearest first;
+            `counted.work` is the work of all.
         lag_seconds: From when the oldest file of the last micro-batch was written to its commit;
             None where messages are no files.
         generation: The subscriptions of the last micro-batch; None where their files are gone.
@@ -58,6 +61,7 @@ class PipelineStatus:
     running: tuple[int, float] | None = None
     seconds: float = 0.0
     stages: Mapping[str, float] = field(default_factory=dict)
+    dearest: Sequence[DearSubscription] = ()
     lag_seconds: float | None = None
     generation: Generation | None = None
     generation_at: float | None = None
@@ -116,6 +120,7 @@ class OutputWatch:
             running=self._running(last.batch_id),
             seconds=sum(commit.seconds for commit in inside),
             stages=dict(stages),
+            dearest=dearest_of(row for commit in inside for row in commit.dearest),
             lag_seconds=lag_of(self._checkpoint, last, at),
             generation=generation,
             generation_at=taken_up_at,

@@ -40,6 +40,7 @@ class Summary:
         undecided: Pairs of message and query that used up their steps, or the message's.
         tombstones: Rows of the source that are no messages.
         skipped: Offsets of Kafka that gave no record, where those that are gone are passed over.
+        work: Steps that single queries took (`pathcast.spark.dearest`).
         queries: Standing queries at the end.
         subscriptions: Pairs of subscriber and query at the end.
         subscriptions_kept: Why the earlier subscriptions stayed, where they did to the end.
@@ -65,6 +66,7 @@ class Summary:
     undecided: int = 0
     tombstones: int = 0
     skipped: int = 0
+    work: int = 0
     queries: int = 0
     subscriptions: int = 0
     subscriptions_kept: str = ""

@@ -12,6 +12,7 @@ No message and no delivery passes through the JVM. This module does not import p
 from __future__ import annotations
 
 import time
+from collections import Counter
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
@@ -23,6 +24,7 @@ import pyarrow as pa
 from pathcast.errors import PathcastError
 from pathcast.spark import schemas
 from pathcast.spark.answering import Answerer
+from pathcast.spark.dearest import DearSubscription, add_steps
 from pathcast.spark.generations import Generation
 from pathcast.spark.schemas import OutputName
 from pathcast.spark.writing import (
@@ -56,6 +58,8 @@ class TaskReport:
         matches: Pairs of message and query.
         undecided: Pairs of message and subscription without an answer.
         tombstones: Rows that are no messages, of a source that has such.
+        work: Steps that single queries took.
+        dearest: The queries that took the most of these.
         refused: Error code -> number of messages.
         unread: File -> why it could not be read; nothing of it counts.
         files: What was written.
@@ -69,6 +73,8 @@ class TaskReport:
     matches: int = 0
     undecided: int = 0
     tombstones: int = 0
+    work: int = 0
+    dearest: list[DearSubscription] = field(default_factory=list)
     refused: dict[str, int] = field(default_factory=dict)
     unread: dict[str, PathcastError] = field(default_factory=dict)
     files: dict[OutputName, list[WrittenFile]] = field(default_factory=dict)
@@ -126,6 +132,7 @@ class _Run(Generic[UnitT]):
         self._task = task
         self._report = report
         self._clock = Clock(report.seconds)
+        self._work: Counter[int] = Counter()
         self._answerer = _opened(
             task.target.storage,
             task.generation,
@@ -162,6 +169,7 @@ class _Run(Generic[UnitT]):
         report.files = {writer.name: writer.files for writer in writers if writer.files}
         report.refused = self._letters.refused
         report.untimed = self._inboxes.untimed
+        report.dearest = self._answerer.dearest(self._work)
 
     def _batch(self, batch: pa.RecordBatch, file: str | None) -> None:
         report, start = self._report, 0
@@ -176,6 +184,8 @@ class _Run(Generic[UnitT]):
             report.bytes += int(answer.sizes.sum().as_py() or 0)
             report.matches += answer.satisfied
             report.undecided += answer.undecided
+            report.work += answer.all_work
+            add_steps(self._work, answer.work)
             if self._layout.inboxes:
                 self._inboxes.add(answer, part)
             if self._layout.writes("matches"):

@@ -15,6 +15,7 @@ from __future__ import annotations
 import uuid
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from datetime import UTC, datetime, timedelta
 from functools import lru_cache
 from typing import IO, TYPE_CHECKING, Final, Literal, Protocol, TypeAlias
 
@@ -122,11 +123,11 @@ class ParquetSink:
             raise
 
 
-def new_name(output: OutputName, batches: Sequence[int], format: FileFormat) -> str:
+def new_name(folder: str, batches: Sequence[int], format: FileFormat) -> str:
     """A name for a file that nothing else has.
 
     Args:
-        output: Of which the rows are.
+        folder: That of an output, or of a day of it.
         batches: The micro-batch of the rows, or the first and the last one.
         format: Of the file.
 
@@ -136,7 +137,31 @@ def new_name(output: OutputName, batches: Sequence[int], format: FileFormat) -> 
     """
     ending = "jsonl" if format == "jsonl" else "parquet"
     numbers = "-".join(f"{number:06d}" for number in batches)
-    return f"{output}/{numbers}-{uuid.uuid4().hex}.{ending}"
+    return f"{folder}/{numbers}-{uuid.uuid4().hex}.{ending}"
+
+
+def day_of(at_us: int) -> str:
+    """The day of a moment in UTC.
+
+    Args:
+        at_us: Microseconds since 1970.
+
+    Example:
+        >>> day_of(1_790_000_000_000_000)
+        '2026-09-21'
+    """
+    return (datetime(1970, 1, 1, tzinfo=UTC) + timedelta(microseconds=at_us)).date().isoformat()
+
+
+def partition_of_name(name: str) -> dict[str, str]:
+    """The day of a file that lies in the folder of one.
+
+    Example:
+        >>> partition_of_name("inboxes/day=2026-11-29/000003-a.parquet")
+        {'day': '2026-11-29'}
+    """
+    folders = name.split("/")[1:-1]
+    return dict(folder.split("=", 1) for folder in folders)
 
 
 def batches_of_name(name: str) -> tuple[int, int]:
@@ -167,6 +192,16 @@ class OutputTarget:
     def format(self) -> FileFormat:
         """Format of the files."""
         return self.layout.format
+
+    def folder(self, name: OutputName) -> str:
+        """The folder that rows of an output go into.
+
+        The day is that of the micro-batch, which is the same however often it is done, and whose
+        rows stay together: a day is full when the next one has begun.
+        """
+        if not self.layout.by_day:
+            return name
+        return f"{name}/{schemas.DAY}={day_of(self.processed_us)}"
 
     def origin(self, count: int) -> list[pa.Array]:
         """The columns snapshot_version, batch_id and processed_at."""
@@ -201,7 +236,7 @@ class _Output:
         if self._open is None:
             # No two attempts of a task share a name: only what the driver hears of counts.
             target = self._target
-            name = new_name(self.name, (target.batch_id,), target.format)
+            name = new_name(target.folder(self.name), (target.batch_id,), target.format)
             handle = target.storage.create(name)
             sink: TableSink
             if target.format == "jsonl":

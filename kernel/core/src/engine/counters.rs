@@ -15,6 +15,7 @@ pub struct Stats {
     pub nfa_messages: u64,
     pub evaluations: u64,
     pub steps: u64,
+    pub work: u64,
     pub verdicts: u64,
     pub deliveries: u64,
     pub result_bytes: u64,
@@ -38,6 +39,7 @@ impl Stats {
         self.nfa_messages += other.nfa_messages;
         self.evaluations += other.evaluations;
         self.steps += other.steps;
+        self.work += other.work;
         self.verdicts += other.verdicts;
         self.deliveries += other.deliveries;
         self.result_bytes += other.result_bytes;

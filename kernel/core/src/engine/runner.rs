@@ -14,6 +14,7 @@ use crate::engine::plain::RunTimeStack;
 use crate::engine::predicates::run::{Blocks, Contents, Ends, Found, Setting};
 use crate::engine::reach::{Reach, is_reached};
 use crate::engine::verdicts::UsedUp;
+use crate::engine::work::{QueryWork, WorkSums};
 use crate::language::query::anchoring::anchored;
 use crate::language::query::{NormalPath, Step};
 use crate::xml::names::NameTable;
@@ -254,6 +255,8 @@ pub(crate) struct Marks {
     states: Vec<u32>,
     /// What came of the expressions that are marked.
     outcomes: Vec<Result<bool, UsedUp>>,
+    /// Steps by plan, of all messages since they were taken. Plans with one expression have the same queries.
+    work: WorkSums,
 }
 
 /// The elements of a message by DFA state.
@@ -271,6 +274,7 @@ impl Runner {
         if self.version != version || self.offset != offset {
             self.version = version;
             self.offset = offset;
+            self.marks.work = WorkSums::default();
             self.drop_caches();
         }
     }
@@ -311,6 +315,32 @@ impl Runner {
         self.plain_messages_left = self.plain_messages_left.saturating_sub(1);
         self.run_nfa(nfa, run);
         true
+    }
+
+    /// Appends the steps of single queries since they were last taken, each plan's under the lowest number of its queries
+    /// that have not left. What was counted for an earlier version of the automaton is nobody's any more.
+    pub(crate) fn take_work<N: Nfa>(
+        &mut self,
+        nfa: &N,
+        version: u64,
+        removed: Option<&[u64]>,
+        work: &mut Vec<QueryWork>,
+    ) {
+        let plans = self.marks.work.take();
+        if self.version != version {
+            return;
+        }
+        let has_left = |number: QueryNumber| {
+            let word = removed.and_then(|removed| removed.get(number as usize / 64));
+            word.is_some_and(|word| word >> (number % 64) & 1 == 1)
+        };
+        let mut ranges = Vec::new();
+        for (plan, steps) in plans {
+            nfa.plan_numbers(plan, &mut ranges);
+            let numbers = |range: Range<QueryNumber>| range.map(|number| number + self.offset);
+            let first = |range| numbers(range).find(|&number| !has_left(number));
+            work.extend(ranges.drain(..).filter_map(first).min().map(|query| (query, steps)));
+        }
     }
 
     /// False when the cache went past its bound and was dropped.
@@ -518,7 +548,9 @@ fn check_plan<N: Nfa>(
         anchored(path_of(nfa.plan_text(plan))).into_iter().map(Step::into_owned).collect()
     });
     let holds = conditions::holds(path, run.message, run.names, ends, run.post);
-    run.budget.take(run.post.take_steps());
+    let steps = run.post.take_steps();
+    run.budget.take(steps);
+    marks.work.add(plan, steps);
     if holds {
         marks.plans[plan as usize] = marks.now;
         accept_plan(nfa, plan, run, marks, ranges);
@@ -533,7 +565,7 @@ fn accept_plan<N: Nfa>(
     marks: &mut Marks,
     ranges: &mut Vec<Range<QueryNumber>>,
 ) {
-    let outcome = nfa.expression(plan).map_or(Ok(true), |id| evaluate(nfa, id, run, marks));
+    let outcome = nfa.expression(plan).map_or(Ok(true), |id| evaluate(nfa, id, plan, run, marks));
     match outcome {
         Ok(true) => nfa.plan_numbers(plan, ranges),
         Ok(false) => {}
@@ -567,10 +599,11 @@ fn add_numbers<N: Nfa>(
     }
 }
 
-/// Whether an expression is true of the message; evaluated once, however many plans ask.
+/// Whether an expression is true of the message, as a plan asks; evaluated once, however many plans ask.
 fn evaluate<N: Nfa>(
     nfa: &N,
     id: ExpressionId,
+    plan: PlanId,
     run: &mut Run<'_, '_>,
     marks: &mut Marks,
 ) -> Result<bool, UsedUp> {
@@ -586,6 +619,7 @@ fn evaluate<N: Nfa>(
         let outcome = nfa.with_expression(id, |expression| session.holds(expression, steps_max));
         marks.outcomes[id as usize] = outcome.map_err(|_| used_up);
         run.budget.take(session.steps_taken());
+        marks.work.add(plan, session.steps_taken());
     }
     marks.outcomes[id as usize]
 }

@@ -6,6 +6,7 @@ use crate::engine::ids::QueryNumber;
 use crate::engine::interrupt;
 use crate::engine::interrupt::Interrupted;
 use crate::engine::verdicts::{UsedUp, Verdict};
+use crate::engine::work::{QueryWork, add_up};
 use crate::registry::workers::Workers;
 use crate::xml::parser::Refusal;
 use std::ops::Range;
@@ -54,6 +55,8 @@ pub struct Answer {
     pub undecided: Vec<(usize, QueryNumber, UsedUp)>,
     /// The pairs of message and subscription that are undecided for another reason, ascending.
     pub verdicts: Vec<(usize, QueryNumber, Verdict)>,
+    /// Steps of single queries: of a batch, of the dearest.
+    pub work: Vec<QueryWork>,
     /// Counters.
     pub stats: Stats,
 }
@@ -83,6 +86,9 @@ impl Buffers {
         let mut parts = parts.into_iter();
         let Some(mut all) = parts.next() else { return Answer::default() };
         let rest = parts.as_slice();
+        if rest.is_empty() {
+            return all;
+        }
         all.numbers.reserve(rest.iter().map(|part| part.numbers.len()).sum());
         all.ends.reserve_exact(rest.iter().map(|part| part.ends.len()).sum());
         for part in parts {
@@ -92,9 +98,11 @@ impl Buffers {
             all.refusals.extend(part.refusals);
             all.undecided.extend(part.undecided);
             all.verdicts.extend(part.verdicts);
+            all.work.extend(part.work);
             all.stats.add(&part.stats);
             self.give(part.numbers);
         }
+        add_up(&mut all.work);
         all
     }
 }

@@ -11,6 +11,7 @@ use crate::engine::evaluate::budget::Budget;
 use crate::engine::ids::QueryNumber;
 use crate::engine::runner::{Run, Runner};
 use crate::engine::verdicts::Undecided;
+use crate::engine::work::QueryWork;
 use crate::registry::snapshot::automaton::FrozenAutomaton;
 use crate::registry::target::View;
 use crate::xml::parser::Parsed;
@@ -48,6 +49,18 @@ impl Engine {
             over_budget: Collector::default(),
             undecided: Collector::default(),
         }
+    }
+
+    /// The steps of single queries since they were last taken.
+    pub(crate) fn take_work(&mut self, view: View<'_>) -> Vec<QueryWork> {
+        let (mut work, View { generation, removed, .. }) = (Vec::new(), view);
+        if let Some(base) = view.base {
+            self.base.take_work(&base.nfa(), generation, removed, &mut work);
+        }
+        if let Some(delta) = view.delta {
+            self.delta.take_work(delta, generation, removed, &mut work);
+        }
+        work
     }
 
     /// The bytes that caches may hold, of each automaton, and the steps that a message may take from now on.

@@ -8,6 +8,7 @@ use crate::engine::interrupt;
 use crate::engine::interrupt::Interrupted;
 use crate::engine::plans::shared::SubscriptionNumber;
 use crate::engine::verdicts::{UsedUp, Verdict};
+use crate::engine::work::{QueryWork, add_up, dearest};
 use crate::registry::batch::{self, Answer as Matched, Buffers, Messages, match_run};
 use crate::registry::workers::Workers;
 use crate::xml::parser::Refusal;
@@ -46,6 +47,8 @@ pub struct Answer {
     pub refusals: Vec<(usize, Refusal)>,
     /// Pairs of message and subscription without a delivery that might have had one, ascending.
     pub verdicts: Vec<(usize, SubscriptionNumber, Verdict)>,
+    /// Steps of single subscriptions: of a batch, of the dearest.
+    pub work: Vec<QueryWork>,
     /// Counters.
     pub stats: Stats,
 }
@@ -89,12 +92,10 @@ impl Answer {
     /// Adds the answer to the messages that follow.
     fn append(&mut self, next: Answer) {
         if self.messages.is_empty() && self.ends.is_empty() {
-            let (refusals, verdicts) =
-                (std::mem::take(&mut self.refusals), std::mem::take(&mut self.verdicts));
-            let stats = self.stats;
-            *self = next;
+            let Answer { refusals, verdicts, work, stats, .. } = std::mem::replace(self, next);
             self.refusals.splice(0..0, refusals);
             self.verdicts.splice(0..0, verdicts);
+            self.work.extend(work);
             self.stats.add(&stats);
             return;
         }
@@ -112,6 +113,7 @@ impl Answer {
         self.ends.extend(next.ends.into_iter().map(|end| start + end));
         self.refusals.extend(next.refusals);
         self.verdicts.extend(next.verdicts);
+        self.work.extend(next.work);
         self.stats.add(&next.stats);
     }
 }
@@ -143,15 +145,18 @@ impl Pool {
     ) -> Result<Answer, Interrupted> {
         let make = || Worker::new(self.options.clone());
         let is_small = self.workers.is_one() && messages.bytes() <= INLINE_BYTES_MAX;
-        if is_small || messages.len() <= INLINE_MESSAGES_MAX {
-            return self.workers.with(make, |worker| {
-                interrupt::finished(serve_run(worker, target, messages, 0..messages.len()))
-            });
-        }
-        let work = |worker: &mut Worker, range| serve_run(worker, target, messages, range);
-        let parts = self.workers.run(messages.len(), make, work)?;
         let mut answer = Answer::default();
-        parts.into_iter().for_each(|part| answer.append(part));
+        if is_small || messages.len() <= INLINE_MESSAGES_MAX {
+            answer = self.workers.with(make, |worker| {
+                interrupt::finished(serve_run(worker, target, messages, 0..messages.len()))
+            })?;
+        } else {
+            let work = |worker: &mut Worker, range| serve_run(worker, target, messages, range);
+            let parts = self.workers.run(messages.len(), make, work)?;
+            parts.into_iter().for_each(|part| answer.append(part));
+            add_up(&mut answer.work);
+        }
+        answer.work = dearest(answer.work);
         Ok(answer)
     }
 
@@ -176,9 +181,12 @@ impl Pool {
                 })
             };
             let answer = match_run(messages, range, self.buffers.take(), one);
-            Matched { stats: std::mem::take(&mut worker.stats), ..answer }
+            let work = worker.take_work(target);
+            let stats = std::mem::take(&mut worker.stats);
+            Matched { stats, work, ..answer }
         };
-        batch::run(&self.workers, &self.buffers, messages, make, work)
+        let answer = batch::run(&self.workers, &self.buffers, messages, make, work)?;
+        Ok(Matched { work: dearest(answer.work), ..answer })
     }
 
     /// Where buffers of numbers go when they are read.
@@ -247,6 +255,7 @@ fn serve_run(
     }
     answer.bytes = out.fragments.bytes;
     answer.ends = out.fragments.ends.into_iter().map(|end| end as i64).collect();
+    answer.work = worker.take_work(target.into());
     answer.stats = std::mem::take(&mut worker.stats);
     answer
 }

@@ -17,6 +17,7 @@ use crate::engine::plans::shared::SubscriptionNumber;
 use crate::engine::plans::template::{Deliver, TemplateId};
 use crate::engine::programs::{Results, Session};
 use crate::engine::verdicts::Verdict;
+use crate::engine::work::QueryWork;
 use crate::xml::places::{PLACE_BYTES, Places};
 use crate::xml::tree::NodeRef;
 use hashbrown::HashMap;
@@ -37,6 +38,8 @@ pub(super) struct Service<'s, 'm> {
     pub(crate) session: Session<'m>,
     pub(crate) allowance: &'s Allowance,
     pub(crate) steps: &'s mut MessageSteps,
+    /// Gets the steps of single subscriptions.
+    pub(crate) work: &'s mut Vec<QueryWork>,
 }
 
 /// What came of a subscription.
@@ -96,6 +99,7 @@ impl Ordered {
     ) {
         let deliveries = out.deliveries.len();
         for (subscription, shared) in std::mem::take(&mut self.wanted) {
+            let taken = with.steps.taken();
             let outcome = match shared {
                 Some((list, template)) => self.shared(&mut with, list, template, out),
                 None => self.gated(&mut with, subscription, out),
@@ -103,6 +107,7 @@ impl Ordered {
             if did(self.scratch.bytes.len() as u64 + 1) {
                 return;
             }
+            with.work.push((subscription, with.steps.taken() - taken));
             match outcome {
                 Ok(Outcome::Results(range)) => {
                     let fragments = self.fragments[range].iter().enumerate();

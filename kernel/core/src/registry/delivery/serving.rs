@@ -14,6 +14,7 @@ use crate::engine::plans::template::Deliver;
 use crate::engine::programs;
 use crate::engine::programs::{Bounds, Results, RunError, Session};
 use crate::engine::verdicts::{Undecided, Verdict};
+use crate::engine::work::{BYTES_A_STEP, QueryWork, WorkSums};
 use crate::registry::catalogue::Catalogue;
 use crate::registry::matcher::Engine;
 use crate::registry::snapshot::parts::FrozenWay;
@@ -159,6 +160,8 @@ pub(super) struct Serving {
     candidates: Vec<SubscriptionNumber>,
     /// Those that have steps, and whose gate may hold; ascending.
     pub(super) stepped: Vec<SubscriptionNumber>,
+    /// Steps of single subscriptions that were evaluated, of the message.
+    pub(super) work: Vec<QueryWork>,
     ordered: Ordered,
 }
 
@@ -281,6 +284,7 @@ impl Serving {
             undecided: Undecided::default(),
             candidates: Vec::new(),
             stepped: Vec::new(),
+            work: Vec::new(),
             ordered: Ordered::default(),
         }
     }
@@ -288,6 +292,17 @@ impl Serving {
     /// When the messages were that are served from here on.
     pub(super) fn at(&mut self, time: i64) {
         self.programs.at(time);
+    }
+
+    /// The steps that the automaton of the gates, or of the queries, took for single ones since they were last taken.
+    pub(super) fn take_gate_work(
+        &mut self,
+        view: View<'_>,
+        plans: Option<&Plans>,
+    ) -> impl Iterator<Item = QueryWork> {
+        let work = self.gate.take_work(view).into_iter();
+        let owner = move |gate| plans.map_or(gate, |plans| plans.gates.subscription_of(gate));
+        work.map(move |(gate, steps)| (owner(gate), steps))
     }
 
     /// Runs the shared plans.
@@ -345,21 +360,12 @@ impl Serving {
             Err(NotAll) => {
                 before.restore(out);
                 whole.fragment = None;
+                self.work.clear();
                 self.serve_in_order(audience, parsed, allowance, whole, out, outcome.is_ok())
             }
         };
         out.verdicts[verdicts..].sort_unstable_by_key(|&(subscription, _)| subscription);
         stats.customising_ns += started.elapsed().as_nanos() as u64;
-        let mut last = None;
-        for delivery in &out.deliveries[deliveries..] {
-            stats.matches +=
-                u64::from(last.replace(delivery.subscription) != Some(delivery.subscription));
-            stats.result_bytes += fragment_len(&out.fragments, delivery.fragment) as u64;
-        }
-        stats.result_bytes += ((out.places.len() - before.places) * PLACE_BYTES) as u64;
-        if allowance.writes {
-            stats.deliveries += (out.deliveries.len() - deliveries) as u64;
-        }
         stats.verdicts += (out.verdicts.len() - verdicts) as u64;
     }
 
@@ -579,8 +585,11 @@ impl Serving {
         let mut steps = MessageSteps::new(allowance.message_steps_max / UNORDERED_PART);
         let places = whole.places(parsed);
         for &subscription in &self.candidates {
-            let asked = (subscription, plans.way(subscription));
+            let (asked, taken) = ((subscription, plans.way(subscription)), steps.taken());
             serve_one(asked, &mut session, allowance, &mut steps, (whole, &places), out)?;
+            if steps.taken() > taken {
+                self.work.push((subscription, steps.taken() - taken));
+            }
             before.check(out, whole, allowance)?;
         }
         Ok(steps.taken())
@@ -611,6 +620,7 @@ impl Serving {
             session,
             allowance,
             steps: &mut steps,
+            work: &mut self.work,
         };
         self.ordered.serve(with, whole, out);
         steps.taken()
@@ -659,6 +669,31 @@ impl Before {
         rows + places + distinct.into_iter().map(<[u8]>::len).sum::<usize>()
     }
 
+    /// Counts the deliveries since then, which are in order: as work a step for each that is written, and for each
+    /// [`BYTES_A_STEP`] of it.
+    pub(super) fn count(self, out: &Output, writes: bool, stats: &mut Stats, work: &mut WorkSums) {
+        let ends = &out.fragments.ends;
+        let deliveries = &out.deliveries[self.deliveries..];
+        let (mut last, mut all) = (None, 0);
+        for &Delivery { subscription, fragment, .. } in deliveries {
+            let bytes = match fragment {
+                NO_FRAGMENT => 0,
+                0 => ends[0],
+                at => ends[at as usize] - ends[at as usize - 1],
+            };
+            stats.matches += u64::from(last.replace(subscription) != Some(subscription));
+            all += bytes;
+            if writes {
+                work.add(subscription, (1 + bytes / BYTES_A_STEP) as u64);
+            }
+        }
+        stats.result_bytes += all as u64;
+        stats.result_bytes += ((out.places.len() - self.places) * PLACE_BYTES) as u64;
+        if writes {
+            stats.deliveries += deliveries.len() as u64;
+        }
+    }
+
     fn restore(self, out: &mut Output) {
         out.deliveries.truncate(self.deliveries);
         out.places.truncate(self.places);
@@ -676,15 +711,6 @@ impl Before {
         let places = (out.places.len() - self.places) * PLACE_BYTES;
         let is_within = bytes + rows + places <= allowance.message_bytes_max;
         if is_within { Ok(()) } else { Err(NotAll) }
-    }
-}
-
-/// Bytes of a fragment.
-fn fragment_len(fragments: &Results, fragment: u32) -> usize {
-    match fragment {
-        NO_FRAGMENT => 0,
-        0 => fragments.ends[0],
-        at => fragments.ends[at as usize] - fragments.ends[at as usize - 1],
     }
 }
 

@@ -10,6 +10,7 @@ use crate::engine::interrupt::did;
 use crate::engine::plans::shared::SubscriptionNumber;
 use crate::engine::routing::RoutingTable;
 use crate::engine::verdicts::Verdict;
+use crate::engine::work::{QueryWork, WorkSums};
 use crate::registry::batch::Arrival;
 use crate::registry::snapshot::Snapshot;
 use crate::registry::snapshot::parts::FrozenWay;
@@ -73,6 +74,8 @@ pub struct Worker {
     generation: u64,
     /// Counters since they were last taken.
     pub stats: Stats,
+    /// Steps of single subscriptions since they were last taken, those of gates aside.
+    work: WorkSums,
     /// Of a message that is matched only.
     matched: Output,
     /// Where elements lie in messages is needed to match them.
@@ -89,6 +92,7 @@ impl Worker {
             series: HashMap::new(),
             generation: 0,
             stats: Stats::default(),
+            work: WorkSums::default(),
             matched: Output::default(),
             matches_by_spans: false,
             options,
@@ -158,6 +162,7 @@ impl Worker {
                 }
             },
         )?;
+        self.work.take_in(&mut self.serving.work, |number| number);
         if let Some(state) = state
             && !self.serving.stepped.is_empty()
         {
@@ -171,6 +176,7 @@ impl Worker {
                 .sort_unstable_by_key(|d| (d.subscription, d.result));
             out.verdicts[before.verdicts..].sort_unstable_by_key(|&(subscription, _)| subscription);
         }
+        before.count(out, writes, &mut self.stats, &mut self.work);
         Ok(())
     }
 
@@ -187,7 +193,7 @@ impl Worker {
         if self.series.len() > 2 * set.len() {
             self.series.retain(|&number, _| set.get(number).is_some());
         }
-        let Worker { options, door, serving, finder, series: caches, stats, .. } = self;
+        let Worker { options, door, serving, finder, series: caches, stats, work, .. } = self;
         let stepped = in_order(state, &serving.stepped, came.arrival.done);
         let series = stepped.iter().map(|each| each.series).collect();
         let finder = finder.get_or_insert_with(|| Serving::new(options));
@@ -219,6 +225,7 @@ impl Worker {
             let cache = caches.entry(number).or_insert_with(|| Serving::new(options));
             cache.at(came.arrival.time);
             cache.serve(audience, walk.parsed(&text), &allowance, &mut whole, out, stats);
+            work.take_in(&mut cache.work, |number| audience.number(number));
             let spent = before.result_bytes(out, &whole) + whole.len();
             walk.budget.steps = steps.saturating_sub(stats.steps - taken);
             walk.budget.result_bytes = result_bytes.saturating_sub(spent);
@@ -234,6 +241,29 @@ impl Worker {
         }
         stats.steps += walk.budget.restructuring_steps;
         stats.parsing_ns += walk.parsing_ns;
+    }
+
+    /// The steps of single subscriptions since they were last taken, in any order; counts them.
+    pub(super) fn take_work(&mut self, target: Target<'_>) -> Vec<QueryWork> {
+        let Worker { work, serving, series: caches, .. } = self;
+        match target {
+            Target::Fixed(view) => work.extend(serving.take_gate_work(view, None)),
+            Target::Changing(subscriptions) => {
+                let state = subscriptions.state();
+                let view = View::of(state.plans.gates.automaton());
+                work.extend(serving.take_gate_work(view, Some(&state.plans)));
+                for (&number, cache) in caches {
+                    let Some(series) = state.series.get(number) else { continue };
+                    let view = View::of(series.plans.gates.automaton());
+                    let taken = cache.take_gate_work(view, Some(&series.plans));
+                    let number = |(query, steps)| (series.subscriptions[query as usize], steps);
+                    work.extend(taken.map(number));
+                }
+            }
+        }
+        let work = self.work.take();
+        self.stats.work += work.iter().map(|&(_, steps)| steps).sum::<u64>();
+        work
     }
 
     /// Runs the shared plans to groupSequence-listSequence and counts it. With `visits`, every node
