@@ -145,6 +145,10 @@ pub(crate) struct Atoms {
     searched: u64,
     /// Memory for a folded value.
     folded: Vec<u8>,
+    /// Atoms of a list that were seen, a bit each, while it is made distinct.
+    seen: Vec<u64>,
+    /// Bytes that groups of patterns take.
+    group_bytes: usize,
     /// Drawn once: nobody can register literals that are made to collide.
     seed: u64,
 }
@@ -164,6 +168,8 @@ impl Default for Atoms {
             memory: 0,
             searched: 0,
             folded: Vec::new(),
+            seen: Vec::new(),
+            group_bytes: 0,
             seed: RandomState::new().hash_one(0),
         }
     }
@@ -378,8 +384,8 @@ impl Atoms {
         start: usize,
         out: &mut Vec<AtomId>,
     ) {
+        self.keep_distinct(out, start);
         let found = &mut self.found[subject as usize];
-        keep_distinct(out, start);
         if !found.has_patterns {
             return;
         }
@@ -395,7 +401,8 @@ impl Atoms {
         out.truncate(kept);
         if !found.patterns.is_empty() {
             let is_match = |set: &[u8]| patterns.is_match(set, value);
-            self.searched += found.patterns.find(value, &self.atoms, is_match, out);
+            let group_bytes = &mut self.group_bytes;
+            self.searched += found.patterns.find(value, &self.atoms, group_bytes, is_match, out);
         }
     }
 
@@ -467,6 +474,24 @@ impl Atoms {
         std::mem::take(&mut self.searched)
     }
 
+    /// Keeps each atom of a list once, from `start` on.
+    pub(crate) fn keep_distinct(&mut self, list: &mut Vec<AtomId>, start: usize) {
+        if list.len() < start + 2 {
+            return;
+        }
+        self.seen.resize(self.atoms.len().div_ceil(64), 0);
+        let mut kept = start;
+        for at in start..list.len() {
+            let id = list[at];
+            let (word, bit) = (&mut self.seen[id as usize / 64], 1 << (id % 64));
+            list[kept] = id;
+            kept += usize::from(*word & bit == 0);
+            *word |= bit;
+        }
+        list.truncate(kept);
+        list[start..].iter().for_each(|id| self.seen[*id as usize / 64] = 0);
+    }
+
     /// Counts that elements have satisfied atoms.
     pub(crate) fn count(&mut self, satisfied: &[AtomId]) {
         for &atom in satisfied {
@@ -474,19 +499,6 @@ impl Atoms {
             *hits = hits.saturating_add(1);
         }
     }
-}
-
-/// Sorts the end of a list, from `start` on, and keeps each atom once.
-pub(crate) fn keep_distinct(list: &mut Vec<AtomId>, start: usize) {
-    list[start..].sort_unstable();
-    let mut kept = start;
-    for at in start..list.len() {
-        if at == start || list[at] != list[kept - 1] {
-            list[kept] = list[at];
-            kept += 1;
-        }
-    }
-    list.truncate(kept);
 }
 
 /// A character in one case has at least one byte for so many in the other.

@@ -3,7 +3,7 @@
 
 use super::atoms::{
     ANY_ATTRIBUTE, AtomId, Atoms, KINDS, Kind, NO_SUBJECT, ORDINAL_OF_ANY, ORDINAL_OF_NAME,
-    SubjectId, TEXT, VALUE, keep_distinct, kind_of,
+    SubjectId, TEXT, VALUE, kind_of,
 };
 use super::contained::Occurrences;
 use crate::engine::conditions::PostProcessor;
@@ -121,7 +121,7 @@ impl Look<'_, '_> {
                     }
                 }
                 if asks_for_any {
-                    keep_distinct(&mut list, start);
+                    self.atoms.keep_distinct(&mut list, start);
                 }
             }
             Kind::Text => {
@@ -129,7 +129,7 @@ impl Look<'_, '_> {
                     let value = self.message.bytes(tree.text_value[text as usize]);
                     self.atoms.satisfied(TEXT, value, &mut self.post.patterns, &mut list);
                 });
-                keep_distinct(&mut list, start);
+                self.atoms.keep_distinct(&mut list, start);
             }
             Kind::Value => self.find_satisfied_by_value(element, &mut list),
             Kind::Ordinal => {

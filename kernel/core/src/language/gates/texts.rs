@@ -28,7 +28,7 @@ impl Necessary<'_> {
         scope: Scope<'_>,
         context: Item,
     ) -> Formula {
-        if pattern.is_match(b"") {
+        if pattern.matches_empty() {
             return Formula::Unknown;
         }
         let given = |required: &Required| Asked {
