@@ -112,7 +112,8 @@ def test_the_other_benchmarks_of_one_machine(bench: Bench, tmp_path: Path) -> No
     found = {each["name"]: each for each in only_record(tmp_path)["benchmarks"]}
     door, records, compression, registration, threads, conditions = (found[name] for name in names)
     assert [case["case"] for case in door["results"]] == [
-        f"{name} generated" for name in ("news", "payments", "alerts")
+        *(f"{name} generated" for name in ("news", "payments", "alerts")),
+        "one small message a call",
     ]
     assert all(case["elements"] > 0 and case["refused"] == 0 for case in door["results"])
     assert {m["aim"] for m in door["measures"] if m["name"] == "door by lxml"} == {"<= 0.35"}

@@ -19,6 +19,7 @@ from pathcast.model import Query
 from pathcast.registry import Registry, Snapshot
 from pathcast_lab.bench import checking
 from pathcast_lab.bench.broker_node import BrokerNodeDefinition
+from pathcast_lab.bench.capacity import CapacityDefinition
 from pathcast_lab.bench.checking import Truth, check_nfa, check_reference
 from pathcast_lab.bench.customise import CustomiseDefinition
 from pathcast_lab.bench.definitions import (
@@ -166,6 +167,7 @@ def test_shipped_definitions_say_all_three_sets() -> None:
             | BrokerNodeDefinition
             | HopDefinition
             | RestartDefinition
+            | CapacityDefinition
         ],
     ]
     kinds = {
@@ -183,6 +185,7 @@ def test_shipped_definitions_say_all_three_sets() -> None:
         "broker-node": BrokerNodeDefinition,
         "hop": HopDefinition,
         "restart": RestartDefinition,
+        "capacity": CapacityDefinition,
     }
     # The figures have definitions of their own kind, and tests of their own.
     papers = ("", "broker-", "placement-", "chunking-", "overlay-", "wire-", "dht-")

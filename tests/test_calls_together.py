@@ -11,6 +11,7 @@ from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import replace
 from pathlib import Path
+from unittest.mock import Mock
 
 import pytest
 
@@ -162,3 +163,18 @@ def test_calls_of_an_event_that_is_not_kept_have_no_receipt(tmp_path: Path) -> N
                 await carrier.run()
 
     asyncio.run(main())
+
+
+def test_effects_that_cannot_be_done_end_the_calls_that_gave_them(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    async def run() -> None:
+        async with broker() as (carrier, _):
+            with monkeypatch.context() as patch:
+                patch.setattr(carrier, "_do", Mock(side_effect=ValueError("no frame")))
+                with pytest.raises(ValueError, match="no frame"):
+                    await carrier.ask("c1", FindSource("of c1"), PATIENCE_SECONDS)
+            answer = await carrier.ask("c1", FindSource("of c1"), PATIENCE_SECONDS)
+            assert isinstance(answer, SourceFound)
+
+    asyncio.run(run())

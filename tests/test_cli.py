@@ -21,6 +21,7 @@ from command_line import run_command
 from pathcast.boundary import MissingKernel
 from pathcast.cli import app
 from pathcast.cli.exits import ExitCode
+from pathcast.errors import MissingDependencyError, extra
 from patience import PATIENCE_SECONDS, wait_until
 
 Call = Callable[..., Result]
@@ -313,6 +314,14 @@ class TestRun:
         result = call("run", path)
         assert result.exit_code == ExitCode.USAGE
         assert "sauce" in result.stderr
+
+    def test_a_library_that_lacks_what_it_needs_says_so(self) -> None:
+        with (
+            pytest.raises(MissingDependencyError, match="libpq not found") as caught,
+            extra("postgresql", "a store in PostgreSQL"),
+        ):
+            raise ImportError("libpq not found")
+        assert "pip install 'pathcast[postgresql]'" in str(caught.value)
 
     def test_a_missing_library_names_the_extra(
         self, call: Call, monkeypatch: pytest.MonkeyPatch, tmp_path: Path

@@ -81,6 +81,7 @@ def test_what_is_refused_changes_nothing(sub: Call, url: str) -> None:
         (("add", "//a[", "--owner", "bob", "--id", "r"), "//a["),
         (("edit", "q", "//b["), "//b["),
         (("edit", "q", "count(//a)"), "delivers nodes"),
+        (("edit", "q", "--values", "."), "needs QUERY"),
         (("edit", "nobody", "//b"), "no subscription of this id"),
         (("pause", "q", "nobody"), "no subscription of this id"),
         (("rm", "q", "nobody"), "no subscription of this id"),

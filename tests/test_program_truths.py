@@ -12,6 +12,9 @@ import pytest
 
 from pathcast import Registry, Subscription
 from pathcast.lint import lint
+from pathcast.query.condition_issues import condition_issues
+from pathcast.query.notation import Notation
+from pathcast.query.reader import read_query
 from pathcast.query.xquery import parse, program_truths
 
 KNOWN = (
@@ -120,6 +123,15 @@ def test_what_is_known_is_told(condition: str, truth: str | None, reason: str) -
     all_rows = len(VALUES) * len(VALUES[::3]) * 2
     if truth is not None:
         assert rows(condition) == (0 if truth == "never" else all_rows)
+
+
+@pytest.mark.parametrize("places", ["0", "-1", "1.5", "1][2"])
+def test_positions_that_no_node_has_are_told_in_both_languages(places: str) -> None:
+    told = [issue.truth for issue in program_truths(parse(f"(//v[{places}], ())"))]
+    in_paths = [
+        issue.truth for issue in condition_issues(read_query(f"//v[{places}]", {}), Notation())
+    ]
+    assert told == in_paths == ["never"]
 
 
 OPERATORS = ("=", "!=", "<", "<=", ">", ">=", "eq", "ne", "lt", "le", "gt", "ge")

@@ -6,6 +6,7 @@ acknowledged and lost, or a stranger changes what is not his.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from functools import cache
 from unittest.mock import Mock
 
@@ -15,7 +16,7 @@ import pytest
 from oracles.engines import made_by
 from pathcast.errors import PublicationError, StoreError
 from pathcast.model import Subscription
-from pathcast.overlay import host_choice, placing
+from pathcast.overlay import announcements, host_choice, placing
 from pathcast.overlay.broker_node import BrokerNode
 from pathcast.overlay.deliveries import InForce
 from pathcast.overlay.host_choice import ByContent
@@ -362,6 +363,26 @@ def test_samples_are_kept_of_registered_sources_alone() -> None:
     outcomes, _ = hosted.request(node, [("", [served]), *calls], 0.0)
     assert [type(each) for each in outcomes] == [list, list, PublicationError, PublicationError]
     assert samples.taken(at_least=1) == [SampleRecord("shop", ("<a/>",))]
+
+
+def test_what_a_broker_refuses_of_the_service_fails_no_other_call(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(announcements, "SOURCES_MAX", 1)
+    source = SourceRecord("shop", "here", "", 1, 1.0, 1.0, "b")
+    served = Served((), (source,), (CatalogRecord("shop@1", "shop", 1, ""),))
+    more = msgspec.structs.replace(source, id="more")
+    two = (CatalogRecord("shop@1", "shop", 1, ""), CatalogRecord("more@1", "more", 1, ""))
+    one_too_many = Served((), (source, more), two)
+    hosted = HostedKind(broker_kind("b", [], content=TOY), served, Mock(), None).kind
+    node = hosted.make({}, 1)
+    node.start(0.0)
+    assert hosted.request is not None
+    calls = [("here", [PublishRequest("shop", name, b"<a/>")]) for name in ("m-1", "m-2")]
+    asked: list[tuple[str, Sequence[object]]]
+    asked = [("", [served]), calls[0], ("", [one_too_many]), calls[1]]
+    outcomes, _ = hosted.request(node, asked, 0.0)
+    assert [type(each) for each in outcomes] == [list, list, PublicationError, list]
 
 
 REFUSED = [

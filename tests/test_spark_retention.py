@@ -16,6 +16,7 @@ import pytest
 
 from pathcast.errors import ConfigError
 from pathcast.spark import compacting, journal, ledger, pinning, retention, writing
+from pathcast.spark.delta import DeltaTables
 from pathcast.spark.ledger import committed_batches, numbers_in
 from pathcast.spark.outputs import files_of, layout_of, read_output
 from pathcast.spark.pipeline import run
@@ -151,6 +152,9 @@ def test_what_a_follower_has_not_had_stays(tmp_path: Path) -> None:
     kept = retention.KeptBatches(out, out.below("_checkpoint"), 7, lambda: 3)
     assert kept.first_kept() == 4
     assert retention.KeptBatches(out, out.below("_checkpoint"), 9).first_kept() == 0
+    # Whoever gives numbers may leave some out: the first that stays is one that there is.
+    out.delete([f"_commits/{number}.json" for number in (4, 5)])
+    assert kept.first_kept() == 6
 
 
 def test_rows_go_from_files_that_are_merged(tmp_path: Path) -> None:
@@ -252,3 +256,20 @@ def test_files_are_merged_within_their_days_and_strays_go(
     assert not out.exists(stray)
     assert out.exists(moved.name)
     assert batches(out)["inboxes"] == {1, 2, 3, 4, 5}
+
+
+def test_files_of_different_days_are_not_waiting_to_be_merged(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pytest.importorskip("deltalake", reason="needs: pip install 'pathcast[delta]'")
+    given = ("output.format=delta", "output.compact_files=0", "output.by_day=true")
+    now = time.time_ns() // 1000
+    for ago in (2, 1):
+        monkeypatch.setattr(pinning, "_now_us", lambda ago=ago: now - ago * DAY_US)
+        deliver(tmp_path, range(4 * (2 - ago), 4 * (3 - ago)), *given)
+    out = Storage(tmp_path / "out")
+    tables = DeltaTables(out, layout_of(out))
+    assert tables.small_files(2**30) > 0
+    tables.compact(keep_hours=0)
+    assert tables.small_files(2**30) == 0
+    assert len(days_of_files(tmp_path)) == 2

@@ -84,6 +84,25 @@ def test_a_listing_sees_what_comes_in_folders_it_knows_and_in_new_ones(tmp_path:
     assert listing.passed_over == 1
 
 
+def test_folders_may_be_as_deep_as_a_path_can_be_long(tmp_path: Path) -> None:
+    put(tmp_path, "top.xml", age=9)
+    top = str(tmp_path / "in")
+    (tmp_path / "in" / "link").symlink_to(top)
+    # The library makes and removes such folders by recursion.
+    folders = [top + "/d" * depth for depth in range(1, 1_100)]
+    for folder in folders:
+        os.mkdir(folder)  # noqa: PTH102
+    try:
+        assert listed(tmp_path) == ["top.xml"]
+        with open(folders[-1] + "/deep.xml", "w"):  # noqa: PTH123
+            pass
+        assert len(listed(tmp_path)) == 2
+    finally:
+        os.remove(folders[-1] + "/deep.xml")  # noqa: PTH107
+        for folder in reversed(folders):
+            os.rmdir(folder)  # noqa: PTH106
+
+
 def test_a_missing_directory_is_an_error_and_a_missing_folder_a_fault(tmp_path: Path) -> None:
     with pytest.raises(FileNotFoundError):
         listed(tmp_path)

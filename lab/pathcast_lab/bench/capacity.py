@@ -8,7 +8,6 @@ says what it alone has taken. On a sample of the subscriptions lxml has to give 
 from __future__ import annotations
 
 import json
-import subprocess
 import sys
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
@@ -20,6 +19,7 @@ from pydantic import Field
 
 from pathcast_lab.bench.definitions import BenchmarkDefinition, Strict
 from pathcast_lab.bench.measures import Measure
+from pathcast_lab.bench.pipeline.runner import output_of
 from pathcast_lab.bench.timing import Spread
 from pathcast_lab.bench.wrong_count import WrongCountError
 
@@ -167,8 +167,6 @@ def run_capacity(
 def _told(part: str, file: str, size: int, seed: int, chosen: CapacitySet) -> dict[str, Any]:
     """What a process of one part says."""
     command = [sys.executable, "-m", "pathcast_lab.bench.capacity_run", part, file, str(size)]
-    done = subprocess.run(
-        [*command, str(seed), chosen.model_dump_json()], capture_output=True, text=True, check=True
-    )
-    found: dict[str, Any] = json.loads(done.stdout)
+    printed = output_of([*command, str(seed), chosen.model_dump_json()])
+    found: dict[str, Any] = json.loads(printed)
     return found

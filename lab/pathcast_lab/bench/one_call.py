@@ -46,7 +46,7 @@ class OneCallResult:
         """Its figures."""
         for name, times in (("match", self.match_ns), ("deliver", self.deliver_ns)):
             microseconds = Spread.of(times).scaled(1e-3 / self.calls)
-            yield Measure("door", self.case, name, "us", microseconds)
+            yield Measure("door", self.case, name, "µs", microseconds)
             pairs = zip(times, self.yardstick_ns, strict=True)
             ratios = Spread.of([mine / theirs for mine, theirs in pairs])
             yield Measure("door", self.case, f"{name} by lxml", "x lxml", ratios)

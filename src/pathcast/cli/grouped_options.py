@@ -1,10 +1,12 @@
 """Options that several commands share, as one parameter: a dataclass with a field an option.
 
-@dataclass(frozen=True)
-class CallOptions:
-at: Annotated[str | None, typer.Option("--at")] = None
+Example: `pathcast net ls --at bern` calls `ls(CallOptions(at="bern"))` after
 
-def ls(reach: CallOptions) -> ExitCode: ...      # pathcast net ls --at bern
+    @dataclass(frozen=True)
+    class CallOptions:
+        at: Annotated[str | None, typer.Option("--at")] = None
+
+    def ls(reach: CallOptions) -> ExitCode: ...
 """
 
 from __future__ import annotations

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Final
+from typing import Annotated, Any, Final
 
 import typer
 
@@ -17,9 +17,6 @@ from pathcast.cli.options import NewOption
 from pathcast.cli.peer_client import CLIENTS, RING, DirectoryOption, peers_of, ring_in
 from pathcast.cli.reach import CallOptions
 from pathcast.errors import ConfigError
-
-if TYPE_CHECKING:
-    pass
 
 
 def run_a_peer(options: RunOptions, new: NewOption = False) -> ExitCode:

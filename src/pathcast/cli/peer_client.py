@@ -66,6 +66,7 @@ async def subscribe(
         str, typer.Argument(metavar="QUERY", help="XPath, or @FILE for the one in FILE.")
     ],
     reach: CallOptions,
+    options: AskOptions,
 ) -> ExitCode:
     """Register a query at a peer, and wait until it is indexed on the ring.
 
@@ -74,7 +75,7 @@ async def subscribe(
 
         pathcast peer subscribe dear '//order[total > 100]' --at p04
     """
-    asked = AskOptions().read(query)
+    asked = options.read(query)
     if asked.steps:
         reason = "a ring does no steps; net subscribe does"
         raise ConfigError("config.invalid", key=query, reason=reason)

@@ -55,7 +55,7 @@ from pathcast.cli.sub_store import (
     with_period,
 )
 from pathcast.engine import carried_mode
-from pathcast.errors import ConfigError, PathcastError
+from pathcast.errors import ConfigError, PathcastError, invalid_setting
 from pathcast.query import CostClass, compile_subscription
 from pathcast.registry import Registry
 from pathcast.registry.delimited import TextPlace
@@ -225,6 +225,8 @@ def edit(
             if asked.steps or options.step is not None:
                 after = replace(after, steps=asked.steps)
         else:
+            if options.values is not None:
+                raise invalid_setting("--values", "needs QUERY, whose lists it gives")
             if options.step is not None:
                 after = replace(after, steps=tuple(options.step))
             if options.language is not None:

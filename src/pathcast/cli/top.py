@@ -88,7 +88,8 @@ def top(
     file of the last micro-batch was written to its commit), time by stage,
     the snapshot of the subscriptions and its age, and the hundred dearest
     subscriptions with their shares of the work that single queries take. It
-    is read from the output, whether or not the pipeline runs, and nothing has to be switched on.
+    is read from the output, whether or not the pipeline runs, and nothing has
+    to be switched on.
 
     Of a page of metrics: what grows, with its rate between two looks, and all
     else as it is; with --once after one interval.

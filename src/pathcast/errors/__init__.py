@@ -256,8 +256,11 @@ installed: pip install 'pathcast[spark]'
     """
     try:
         yield
-    except ModuleNotFoundError as error:
-        missing = error.name or "a library"
+    except MissingDependencyError:
+        raise
+    except ImportError as error:
+        # A library that is there, but not what it needs itself, may name no module.
+        missing = error.name or f"a library ({error})"
         # A module of our own that is missing is a broken installation, not an extra.
         if missing.split(".")[0] == "pathcast":
             raise

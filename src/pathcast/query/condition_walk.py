@@ -215,14 +215,16 @@ class ConditionWalk:
         if isinstance(expr, FunctionCall) and expr.name == "position":
             reason = "`[position()]`: every node is at its own position"
             self.say("always", expr, reason, is_decisive)
-        if not isinstance(constant, float):
+        if isinstance(constant, bool) or not isinstance(constant, float | int):
             self._inside(expr, is_decisive=False)
             return
-        at = [Comparison(Operator.EQ, constant)]
-        if not math.isfinite(constant) or not can_hold_for_count(at, least=1):
+        # No double holds an integer that is larger.
+        place = float(constant) if abs(constant) < 2**1023 else math.inf
+        at = [Comparison(Operator.EQ, place)]
+        if not math.isfinite(place) or not can_hold_for_count(at, least=1):
             reason = f"`[{self.language.shown(expr)}]`: positions are whole numbers from 1 on"
             self.say("never", expr, reason, is_decisive)
-        elif found.single_from is not None and constant != 1.0:
+        elif found.single_from is not None and place != 1.0:
             reason = f"`[{self.language.shown(expr)}]`: the position before leaves one node at most"
             self.say("never", expr, reason, is_decisive)
         found.single_from = found.single_from or scope

@@ -62,20 +62,20 @@ __all__ = [
 _HOME = {
     name: module
     for module, names in {
-        "bounded_memory": "MEMORY_ENVIRONMENT",
-        "delivery": "Delivery",
-        "frames": "deliver",
-        "java": "find_java",
-        "outputs": "files_of follow inbox read_output",
-        "pipeline": "run",
-        "replaying": "backfill batches_between redeliver",
-        "session": "hidden_lost_connections local_session",
-        "settings": "PipelineSettings load_settings",
-        "status": "OutputWatch PipelineStatus",
-        "storage": "Storage",
-        "summary": "Summary",
+        "bounded_memory": ("MEMORY_ENVIRONMENT",),
+        "delivery": ("Delivery",),
+        "frames": ("deliver",),
+        "java": ("find_java",),
+        "outputs": ("files_of", "follow", "inbox", "read_output"),
+        "pipeline": ("run",),
+        "replaying": ("backfill", "batches_between", "redeliver"),
+        "session": ("hidden_lost_connections", "local_session"),
+        "settings": ("PipelineSettings", "load_settings"),
+        "status": ("OutputWatch", "PipelineStatus"),
+        "storage": ("Storage",),
+        "summary": ("Summary",),
     }.items()
-    for name in names.split()
+    for name in names
 }
 
 

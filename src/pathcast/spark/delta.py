@@ -110,11 +110,16 @@ class DeltaTables:
         return [] if table is None else table.file_uris()
 
     def small_files(self, bytes_max: int) -> int:
-        """Files below a size in all tables, but one of each: that has nothing to merge with."""
+        """Files below a size in all tables, but one of each or of each day: it stays alone."""
         count = 0
         for table in self._there():
-            sizes = pa.table(table.get_add_actions(flatten=True)).column("size_bytes")
-            count += max(0, sum(size < bytes_max for size in sizes.to_pylist()) - 1)
+            files = pa.table(table.get_add_actions(flatten=True))
+            small = files.filter(pc.field("size_bytes") < bytes_max)
+            # Files of one partition alone are merged.
+            days = [None] * small.num_rows
+            if self._partition:
+                days = small.column(f"partition.{DAY}").to_pylist()
+            count += small.num_rows - len(set(days))
         return count
 
     def compact(self, keep_hours: float) -> None:

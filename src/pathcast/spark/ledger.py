@@ -427,7 +427,7 @@ def remove_strays(output: Storage) -> int:
     named = {file.name for files in counting for found in files.values() for file in found}
     for compaction in _compactions(output):
         named.update(compaction.replaced)
-    folders = [folder for name in OUTPUTS for folder in (name, *days_of(output, name))]
+    folders = {folder for name in OUTPUTS for folder in (name, *days_of(output, name))}
     strays = [
         f"{folder}/{file}"
         for folder in folders

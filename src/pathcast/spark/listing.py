@@ -87,22 +87,27 @@ class Listing(SourceListing):
     ) -> Iterator[tuple[str, Mapping[str, Any]]]:
         """Yield names of files below a directory; `faults` gets folders that cannot be listed."""
         root = str(self._storage.folder)
-
-        def fault(error: OSError) -> None:
-            if error.filename == root:
-                raise error
-            # Otherwise it was removed after it was listed.
-            if not isinstance(error, FileNotFoundError | NotADirectoryError):
-                faults[os.path.relpath(error.filename, root)] = error
-
-        for folder, folders, names in os.walk(root, onerror=fault):
-            folders[:] = [name for name in folders if not name.startswith(HIDDEN)]
+        waiting = [root]
+        while waiting:
+            folder = waiting.pop()
             prefix = "" if folder == root else f"{os.path.relpath(folder, root)}/"
-            for name in names:
-                if prefix + name in done:
-                    self.matching += 1
-                elif not name.startswith(HIDDEN):
-                    yield prefix + name, {}
+            try:
+                with os.scandir(folder) as entries:
+                    for entry in entries:
+                        if entry.is_dir():
+                            # A link to a folder above would have no end.
+                            if not entry.name.startswith(HIDDEN) and not entry.is_symlink():
+                                waiting.append(entry.path)
+                        elif prefix + entry.name in done:
+                            self.matching += 1
+                        elif not entry.name.startswith(HIDDEN):
+                            yield prefix + entry.name, {}
+            except OSError as error:
+                if folder == root:
+                    raise
+                # Otherwise it was removed after it was listed.
+                if not isinstance(error, FileNotFoundError | NotADirectoryError):
+                    faults[prefix[:-1]] = error
 
     def _there(self, done: Container[str]) -> Iterator[tuple[str, Mapping[str, Any]]]:
         """Yield names and facts of all files of a place that is no directory."""

@@ -72,6 +72,7 @@ class MeteredProgress:
         self._refused = counter("refusals", "Messages that were refused.", "code")
         self._stages = counter("stage_seconds", "Time of all tasks by stage.", "stage")
         self._dearest: list[DearSubscription] = []
+        self._shown: set[tuple[str, str]] = set()
         self._steps = Gauge(
             "pathcast_dearest_steps",
             "Steps of the dearest subscriptions of the run.",
@@ -113,9 +114,14 @@ class MeteredProgress:
             self._stages.labels(stage).inc(seconds)
         self._seconds.observe(commit.seconds)
         self._dearest = dearest_of([*self._dearest, *commit.dearest], SUMMED_MAX)
-        self._steps.clear()
-        for row in self._dearest[:DEAREST_MAX]:
-            self._steps.labels(row.subscriber or "", row.subscription_id).set(row.steps)
+        dearest = self._dearest[:DEAREST_MAX]
+        told = {(row.subscriber or "", row.subscription_id): row.steps for row in dearest}
+        for labels, steps in told.items():
+            self._steps.labels(*labels).set(steps)
+        # Afterwards, so that whoever looks meanwhile sees a hundred at least.
+        for labels in self._shown.difference(told):
+            self._steps.remove(*labels)
+        self._shown = set(told)
         self._show(commit, time.time())
         self._report.batch(commit)
 

@@ -66,7 +66,13 @@ def _mapped(kind: pa.DataType, rules: Sequence[_Rule]) -> pa.DataType:
     return _in_parquet(kind)
 
 
-_LISTS: Final = (kinds.is_list, kinds.is_large_list, kinds.is_fixed_size_list)
+_LISTS: Final = (
+    kinds.is_list,
+    kinds.is_large_list,
+    kinds.is_fixed_size_list,
+    kinds.is_list_view,
+    kinds.is_large_list_view,
+)
 
 
 def _in_parquet(kind: pa.DataType) -> pa.DataType:

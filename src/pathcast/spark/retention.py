@@ -13,6 +13,7 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Callable
+from itertools import pairwise
 from typing import Final
 
 from pathcast.spark.generations import DESCRIPTION, SNAPSHOTS
@@ -72,11 +73,11 @@ class KeptBatches:
         oldest = (seconds - seconds % DAY_SECONDS if self._by_day else seconds) * 1e6
         through = self._through()
         first = 0
-        for number in committed_batches(self._output)[:-1]:
+        for number, following in pairwise(committed_batches(self._output)):
             is_had = through is None or number <= through
             if not is_had or self._ledger.begun_us(number) >= oldest:
                 break
-            first = number + 1
+            first = following
         return self._first_of_day(first) if self._by_day else first
 
     def _first_of_day(self, number: int) -> int:

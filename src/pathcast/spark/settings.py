@@ -449,5 +449,17 @@ def describe_settings() -> list[SettingDescription]:
 
 
 def load_settings(path: str | os.PathLike[str], overrides: Sequence[str] = ()) -> PipelineSettings:
-    """Read a pipeline file, as `pathcast.settings.read_settings` does."""
+    """Read a pipeline file.
+
+    Args:
+        path: The TOML file.
+        overrides: `section.key=value`, the value as in TOML; text needs no quotes.
+
+    Returns:
+        The settings, all paths absolute.
+
+    Raises:
+        ConfigError: The file cannot be read, or a key is unknown, missing or has a value that
+            cannot be used. The message names the key.
+    """
     return read_settings(PipelineSettings, path, overrides)

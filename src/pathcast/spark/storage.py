@@ -152,7 +152,7 @@ class Storage:
         return cast("T", self.read_json(name, _adapter(cast("Any", kind)).validate_python))
 
     def find_as(self, name: str, kind: type[T]) -> T | None:
-        """As `read_as`, but None where there is no file."""
+        """The value of a file that `write_json` wrote; None where there is none."""
         with suppress(FileNotFoundError):
             return self.read_as(name, kind)
         return None

@@ -57,12 +57,12 @@ def parted_calls(
     calls: Sequence[WaitingCall],
 ) -> tuple[list[WaitingCall], list[WaitingCall]]:
     """The first calls, which are done in one event; and the others."""
-    end = count = size = 0
-    while end < len(calls) and count < TOGETHER_MAX and size < TOGETHER_BYTES:
-        count += len(calls[end].messages)
-        size += sum(map(_size, calls[end].messages))
-        end += 1
-    return list(calls[:end]), list(calls[end:])
+    taken = count = size = 0
+    while taken < len(calls) and count < TOGETHER_MAX and size < TOGETHER_BYTES:
+        count += len(calls[taken].messages)
+        size += sum(map(_size, calls[taken].messages))
+        taken += 1
+    return list(calls[:taken]), list(calls[taken:])
 
 
 def _size(message: object) -> int:

@@ -394,11 +394,11 @@ class Carrier:
             self._check_is_running()
             asked = [(call.client, call.messages) for call in calls]
             outcomes, effects = self._told(self.kind.request, self.node, asked)
+            self._do(effects)
         except Exception as error:
             for call in calls:
                 end(call.kept, error)
             return
-        self._do(effects)
         for call, outcome in zip(calls, outcomes, strict=True):
             if isinstance(outcome, PathcastError):
                 end(call.kept, outcome)

@@ -127,7 +127,7 @@ class HostedKind:
         for place, (client, messages) in enumerate(calls):
             try:
                 answers, others = self._answers(messages, now, effects)
-            except RegistrationError as error:
+            except PathcastError as error:
                 outcomes.append(error)
                 continue
             outcomes.append(answers)
@@ -152,6 +152,7 @@ class HostedKind:
 
         Raises:
             RegistrationError: Something is the service's to do.
+            PathcastError: The broker refuses what the service says.
         """
         answers: list[object] = []
         others: list[object] = []

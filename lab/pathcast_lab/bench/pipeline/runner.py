@@ -119,14 +119,14 @@ class Runner:
     def run(self, settings: PipelineSettings) -> RunTimes:
         """A pipeline from its start to its end."""
         started = time.perf_counter()
-        printed = _output_of([*_RUN, written_settings(settings), "--json"])
+        printed = output_of([*_RUN, written_settings(settings), "--json"])
         return times_of(settings, time.perf_counter() - started, json.loads(printed))
 
     def floor(self, settings: PipelineSettings) -> FloorTimes:
         """The same job with tasks that do nothing but read."""
         from pathcast_lab.bench.pipeline.floor import FloorTimes
 
-        found = json.loads(_output_of([sys.executable, "-c", _FLOOR, written_settings(settings)]))
+        found = json.loads(output_of([sys.executable, "-c", _FLOOR, written_settings(settings)]))
         dispatch = tuple((int(tasks), float(seconds)) for tasks, seconds in found.pop("dispatch"))
         return FloorTimes(**found, dispatch=dispatch)
 
@@ -215,7 +215,7 @@ def rows_written(settings: PipelineSettings) -> dict[str, int]:
     return found
 
 
-def _output_of(command: Sequence[str]) -> str:
+def output_of(command: Sequence[str]) -> str:
     """What a command prints.
 
     Raises:

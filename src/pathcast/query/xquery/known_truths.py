@@ -51,6 +51,7 @@ from pathcast.query.syntax import (
     Program,
     Sequence,
     Step,
+    UnaryExpr,
     VariableReference,
 )
 from pathcast.query.syntax import Literal as String
@@ -158,7 +159,7 @@ class _XQuery:
         return False
 
     def is_position(self, expr: Expr) -> bool:
-        return isinstance(expr, Number)
+        return isinstance(expr.operand if isinstance(expr, UnaryExpr) else expr, Number)
 
     def is_needed(self, operand: Expr, expr: BinaryExpr) -> bool:
         return False
