@@ -188,6 +188,35 @@ def test_conditions_on_texts_times_and_lists() -> None:
         assert not wrong({label: cells}, {label: figures}, known)
 
 
+def test_capacity() -> None:
+    """Those of docs/scaling.md."""
+    page = (ROOT / "docs" / "scaling.md").read_text(encoding="utf-8")
+    sizes = ("100,000", "1,000,000", "10,000,000")
+    measures = {
+        "distinct texts": "distinct texts",
+        "text, each": "text",
+        "registering, each": "registering",
+        "memory when all are registered, each": "memory",
+        "freezing": "freezing",
+        "saving": "saving",
+        "memory at most, until they are saved": "memory at most",
+        "the file, each": "file",
+        "opening it, in another process": "opening",
+        "its memory then": "memory, opened",
+        "and after the messages": "memory, after the messages",
+        "satisfied a message": "matches",
+        "the first 100 messages, each": "first pass",
+        "the same again, each": "warm",
+        "that by lxml's parse": "warm by lxml",
+    }
+    expected = {
+        label: [[Figure("capacity", f"{size} subscriptions", one)] for size in sizes]
+        for label, one in measures.items()
+    }
+    rows = rows_below("subscriptions | 100,000 | 1,000,000 | 10,000,000", page)
+    assert not wrong(rows, expected, medians("capacity"))
+
+
 def test_customised_delivery() -> None:
     cases = ["book Q=100,000", "bib Q=100,000", "domains Q=10,000"]
     known = dict(medians("customise"))
