@@ -285,6 +285,28 @@ def test_killed_at_any_step_and_started_again_nothing_is_lost_or_twice(
     assert there == named, "a killed run left its scraps"
 
 
+def test_an_output_of_before_days_and_work_goes_on(root: Path) -> None:
+    go(root)
+    out = root / "out"
+    layout = json.loads((out / "_pathcast.json").read_text())
+    del layout["by_day"]
+    (out / "_pathcast.json").write_text(json.dumps(layout))
+    paths = sorted((out / "_commits").glob("*.json"))
+    assert len(paths) == 2
+    for path in paths:
+        commit = json.loads(path.read_text())
+        del commit["work"], commit["dearest"]
+        path.write_text(json.dumps(commit))
+    assert found(root) == expected(range(20), WANTS)
+    put_messages(root, range(20, 25))
+    assert go(root).messages == 5
+    assert found(root) == expected(range(25), WANTS)
+    commits = list(BatchLedger(Storage(out), Storage(out / "_checkpoint")).commits())
+    assert [commit.messages for commit in commits] == [12, 8, 5]
+    with pytest.raises(ConfigError, match="choose a new directory"):
+        go(root, "output.by_day=true")
+
+
 def check_days(root: Path) -> None:
     """Each row lies in the folder of the day on which its micro-batch was begun."""
     looked = 0

@@ -112,14 +112,20 @@ def root(tmp_path: Path) -> Path:
     return tmp_path
 
 
-def test_a_range_is_answered_with_the_same_deliveries(root: Path) -> None:
-    chosen = settings(root)
+@pytest.mark.parametrize("options", [(), ("output.by_day=true",)], ids=["flat", "by_day"])
+def test_a_range_is_answered_with_the_same_deliveries(root: Path, options: tuple[str, ...]) -> None:
+    chosen = settings(root, "", *options)
+    if options:
+        shutil.rmtree(root / "out")
+        go(chosen)
+        assert list((root / "out").rglob("day=*"))
     assert batches_between(chosen) == [1, 2, 3]
     summary = again(chosen, batches_between(chosen, "2", "3"), root / "again")
     assert (summary.messages, summary.batches, summary.refused) == (6, 2, {"xml.end": 1})
     before = {row for row in rows(root / "out") if int(row[2].partition(".")[0]) > 3}
     assert rows(root / "again") == before
     assert rows(root / "again", "dead_letters") == rows(root / "out", "dead_letters")
+    assert bool(list((root / "again").rglob("day=*"))) == bool(options)
     # The pipeline itself has not noticed.
     assert go(chosen).messages == 0
 

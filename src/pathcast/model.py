@@ -364,6 +364,10 @@ class SubscriptionWork(NamedTuple):
     where results are delivered, also a step for each and for each 64 bytes of it. Of equal queries
     that are evaluated once, one has the steps of all.
 
+    Sums can be too small, never too large: where subscriptions are merged in the middle of a batch,
+    the steps of expressions of messages before that are counted for nobody; and a message whose
+    results do not fit is answered again in the order of ids, and only that is counted.
+
     Attributes:
         subscription_id: Id of the query or subscription.
         steps: How many.

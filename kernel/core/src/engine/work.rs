@@ -4,6 +4,8 @@
 //! decided for all queries together, are nobody's.
 
 use crate::engine::ids::QueryNumber;
+use hashbrown::HashMap;
+use rustc_hash::FxBuildHasher;
 
 /// Queries whose work is told of a batch, the dearest.
 pub const TOLD_MAX: usize = 256;
@@ -11,15 +13,16 @@ pub const TOLD_MAX: usize = 256;
 /// Bytes of results that count as one step.
 pub(crate) const BYTES_A_STEP: usize = 64;
 
+/// Queries for which room is kept from batch to batch, in each thread.
+const KEPT_MAX: usize = 1 << 12;
+
 /// A query and its steps.
 pub type QueryWork = (QueryNumber, u64);
 
-/// Steps by query, added up over messages.
+/// Steps by query, added up over messages. They take room by the queries that had any, however high their numbers are.
 #[derive(Debug, Default)]
 pub(crate) struct WorkSums {
-    /// By number; 0 for those that are not in `queries`.
-    steps: Vec<u64>,
-    queries: Vec<QueryNumber>,
+    steps: HashMap<QueryNumber, u64, FxBuildHasher>,
 }
 
 impl WorkSums {
@@ -42,20 +45,18 @@ impl WorkSums {
     /// Adds steps.
     #[inline]
     pub(crate) fn add(&mut self, query: QueryNumber, steps: u64) {
-        if self.steps.len() <= query as usize {
-            self.steps.resize((query as usize + 1).next_power_of_two(), 0);
+        if steps > 0 {
+            *self.steps.entry(query).or_default() += steps;
         }
-        let sum = &mut self.steps[query as usize];
-        if *sum == 0 && steps > 0 {
-            self.queries.push(query);
-        }
-        *sum += steps;
     }
 
     /// The sums, in any order; begins anew.
     pub(crate) fn take(&mut self) -> Vec<QueryWork> {
-        let taken = |query| (query, std::mem::take(&mut self.steps[query as usize]));
-        self.queries.drain(..).map(taken).collect()
+        let work = self.steps.drain().collect();
+        if self.steps.capacity() > 2 * KEPT_MAX {
+            self.steps = HashMap::default();
+        }
+        work
     }
 }
 
@@ -88,10 +89,25 @@ mod tests {
     fn sums_begin_anew_when_they_are_taken() {
         let mut sums = WorkSums::default();
         sums.take_in(&mut vec![(3, 5), (1, 2), (3, 1), (2, 0)], |query| query + 1);
-        assert_eq!(sums.take(), [(4, 6), (2, 2)]);
+        let mut taken = sums.take();
+        taken.sort_unstable();
+        assert_eq!(taken, [(2, 2), (4, 6)]);
         assert_eq!(sums.take(), []);
         sums.take_in(&mut vec![(4, 1)], |query| query);
         assert_eq!(sums.take(), [(4, 1)], "nothing of an earlier batch is left");
+    }
+
+    #[test]
+    fn sums_take_room_by_the_queries_that_occur_and_keep_little_of_it() {
+        let mut sums = WorkSums::default();
+        sums.add(QueryNumber::MAX, 1);
+        assert!(sums.steps.capacity() < 100, "a high number is one number");
+        sums.extend((0..20 * KEPT_MAX as u32).map(|query| (query, 1)));
+        assert_eq!(sums.take().len(), 20 * KEPT_MAX + 1);
+        assert!(sums.steps.capacity() <= 2 * KEPT_MAX);
+        sums.extend((0..KEPT_MAX as u32).map(|query| (query, 1)));
+        sums.take();
+        assert!(sums.steps.capacity() >= KEPT_MAX, "room for so many stays");
     }
 
     #[test]

@@ -46,6 +46,9 @@ fn a_single_message_is_interrupted() {
         .map(|(cache, threads)| pool_with(cache, threads, 1 << 24));
     for pool in &pools {
         let expected = answers(pool, &index, &costly(10));
+        let work = || pool.match_batch((&index).into(), &costly(10)).map(|answer| answer.work);
+        let expected_work = work();
+        assert!(expected_work.as_ref().is_ok_and(|work| work.len() == 1));
         for looks in 0..4 {
             let asked = Rc::new(Cell::new(0));
             let counter = Rc::clone(&asked);
@@ -54,6 +57,7 @@ fn a_single_message_is_interrupted() {
             let answer = watched(Duration::ZERO, ask, || pool.match_batch((&index).into(), &batch));
             assert_eq!(answer.err(), Some(Interrupted), "at look {looks}");
             assert_eq!(asked.get(), looks + 1, "it went on after it was told to stop");
+            assert_eq!(work(), expected_work, "steps of the interrupted message are counted");
             assert_eq!(answers(pool, &index, &costly(10)), expected);
         }
     }

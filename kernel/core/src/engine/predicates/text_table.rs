@@ -22,8 +22,8 @@ const FIRST_BITS_MAX: usize = 1 << 18;
 /// Places of a text that are looked at together.
 const BLOCK: usize = 256;
 
-/// Bytes that a text takes in a table, about: of filters, and of candidates where two of three places are taken at most.
-pub(super) const TABLE_BYTES_A_TEXT: usize = BITS_A_TEXT / 4 + 2 * size_of::<Candidate>();
+/// Bytes that a text takes in a table at most: of filters, and of candidates where one of three places is taken at least.
+pub(super) const TABLE_BYTES_A_TEXT: usize = BITS_A_TEXT / 4 + 3 * size_of::<Candidate>();
 
 /// Texts, searched for together.
 #[derive(Debug)]
@@ -285,9 +285,7 @@ impl TextTable {
         }
         true
     }
-}
 
-impl TextTable {
     /// The places of a block, from one on, at which the first bytes of some text may stand.
     #[inline]
     fn starts<'s>(&self, searched: &[u8], from: usize, starts: &'s mut [u32; BLOCK]) -> &'s [u32] {
@@ -310,6 +308,19 @@ fn first_hash(word: u64, seed: u64) -> u64 {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_table_takes_no_more_than_its_bound_says() {
+        for count in (1..70).chain([2_730, 2_731, 2_732, 4_096]) {
+            let texts: Vec<String> = (0..count).map(|number| format!("{number:08}")).collect();
+            let all = texts.iter().map(|text| text.as_bytes());
+            let table = TextTable::new(all, 1).expect("they are few");
+            let [of_eight] = &table.beginnings[..] else { panic!("all have eight bytes") };
+            let candidates = size_of_val(&*of_eight.table);
+            let filter = size_of_val(&*of_eight.filter.bits);
+            assert!(candidates + filter <= count * TABLE_BYTES_A_TEXT + 8, "{count} texts");
+        }
+    }
 
     #[test]
     fn texts_are_found_where_they_stand_whatever_their_lengths_and_beginnings() {

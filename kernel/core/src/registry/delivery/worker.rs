@@ -16,6 +16,7 @@ use crate::registry::snapshot::Snapshot;
 use crate::registry::snapshot::parts::FrozenWay;
 use crate::registry::target::View;
 use crate::xml::parser::{Door, Parsed, Refusal};
+use rustc_hash::FxHashSet;
 use std::collections::HashMap;
 use std::sync::RwLockReadGuard;
 use std::time::Instant;
@@ -76,6 +77,8 @@ pub struct Worker {
     pub stats: Stats,
     /// Steps of single subscriptions since they were last taken, those of gates aside.
     work: WorkSums,
+    /// Series that were served since then: the gates of no others have steps.
+    served: FxHashSet<SeriesNumber>,
     /// Of a message that is matched only.
     matched: Output,
     /// Where elements lie in messages is needed to match them.
@@ -93,6 +96,7 @@ impl Worker {
             generation: 0,
             stats: Stats::default(),
             work: WorkSums::default(),
+            served: FxHashSet::default(),
             matched: Output::default(),
             matches_by_spans: false,
             options,
@@ -193,7 +197,8 @@ impl Worker {
         if self.series.len() > 2 * set.len() {
             self.series.retain(|&number, _| set.get(number).is_some());
         }
-        let Worker { options, door, serving, finder, series: caches, stats, work, .. } = self;
+        let Worker { options, door, serving, finder, series: caches, stats, work, served, .. } =
+            self;
         let stepped = in_order(state, &serving.stepped, came.arrival.done);
         let series = stepped.iter().map(|each| each.series).collect();
         let finder = finder.get_or_insert_with(|| Serving::new(options));
@@ -223,6 +228,7 @@ impl Worker {
                 numbers: Some(&series.subscriptions),
             };
             let cache = caches.entry(number).or_insert_with(|| Serving::new(options));
+            served.insert(number);
             cache.at(came.arrival.time);
             cache.serve(audience, walk.parsed(&text), &allowance, &mut whole, out, stats);
             work.take_in(&mut cache.work, |number| audience.number(number));
@@ -245,15 +251,19 @@ impl Worker {
 
     /// The steps of single subscriptions since they were last taken, in any order; counts them.
     pub(super) fn take_work(&mut self, target: Target<'_>) -> Vec<QueryWork> {
-        let Worker { work, serving, series: caches, .. } = self;
+        let Worker { work, serving, series: caches, served, .. } = self;
         match target {
             Target::Fixed(view) => work.extend(serving.take_gate_work(view, None)),
             Target::Changing(subscriptions) => {
                 let state = subscriptions.state();
                 let view = View::of(state.plans.gates.automaton());
                 work.extend(serving.take_gate_work(view, Some(&state.plans)));
-                for (&number, cache) in caches {
-                    let Some(series) = state.series.get(number) else { continue };
+                for number in std::mem::take(served) {
+                    let (Some(cache), Some(series)) =
+                        (caches.get_mut(&number), state.series.get(number))
+                    else {
+                        continue;
+                    };
                     let view = View::of(series.plans.gates.automaton());
                     let taken = cache.take_gate_work(view, Some(&series.plans));
                     let number = |(query, steps)| (series.subscriptions[query as usize], steps);
