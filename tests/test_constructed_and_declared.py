@@ -211,6 +211,26 @@ def test_a_name_in_the_frame_does_not_decide_on_delivery() -> None:
     assert found[0] == (b'<y><b k="x">1</b></y>',)
 
 
+def test_a_mistaken_name_in_the_frame_takes_no_more_steps_than_there_are() -> None:
+    asked = "for $b in //b where count(//b[. = $b]) > 1 return $b"
+    text = f"<m>{{{asked}}}{{element {{name(/*) || ' b'}} {{//none}}}}</m>"
+    message = b"<m>" + b"".join(b"<b>%d</b>" % number for number in range(60)) + b"</m>"
+
+    def run(steps_max: int) -> tuple[int, list[str]]:
+        registry = Registry(limits=Limits(evaluation_steps_max=steps_max))
+        assert not registry.add([Subscription("s", "u", text)]).rejected
+        found = registry.deliver([message], ["m"])
+        return found.stats.steps, [each["code"] for each in found.verdicts.to_pylist()]
+
+    taken, codes = run(1 << 20)
+    # There is no result, which is looked for anew after the mistake.
+    assert codes == []
+    bound = taken * 3 // 4
+    steps, codes = run(bound)
+    assert codes == ["limit.evaluation_steps"]
+    assert steps <= bound * 1.05
+
+
 def test_a_long_name_counts_as_result_and_as_steps() -> None:
     text = "for $a in //a return element {$a/@k} {}"
     message = b"<m>" + b"<a k='%s'/>" % (b"n" * 4000) * 20 + b"</m>"

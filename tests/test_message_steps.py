@@ -16,6 +16,7 @@ from pathcast.limits import Limits
 from pathcast.model import DELIVER_MODES
 
 CODE = "limit.message_steps"
+CASE_BLIND = "http://www.w3.org/2005/xpath-functions/collation/html-ascii-case-insensitive"
 
 EVALUATED = [
     "for $a in //a where count(//b[. > $a/@n]) > {n} return <r>{{$a/b}}</r>",
@@ -172,3 +173,27 @@ def test_what_is_written_takes_steps() -> None:
         registry.add(Subscription("s", "ann", query))
         took.append(steps(registry, text))
     assert 990 <= took[0] - took[1] <= 1010
+
+
+@pytest.mark.skipif(missing("kernel") is not None, reason="there is no kernel")
+@pytest.mark.parametrize("collation", ["", f" collation '{CASE_BLIND}'"])
+def test_what_sorting_compares_takes_steps(collation: str) -> None:
+    """256 keys of 6,400 bytes: each is taken up eight times."""
+    text = b"<m>" + b"".join(b"<a>%s%d</a>" % (b"x" * 6_400, at) for at in range(256)) + b"</m>"
+    took = []
+    for order in ("", f"order by $a{collation} "):
+        registry = Registry()
+        registry.add(
+            Subscription("s", "ann", f"<r>{{for $a in //a {order}return $a/@n}}{{//m}}</r>")
+        )
+        took.append(steps(registry, text))
+    assert 8 * 256 * 100 <= took[1] - took[0] <= 11 * 256 * 100
+
+
+@pytest.mark.skipif(missing("kernel") is not None, reason="there is no kernel")
+def test_keys_are_in_the_order_of_their_capital_letters() -> None:
+    registry = Registry()
+    asked = f"<r>{{for $a in //a order by $a collation '{CASE_BLIND}' return $a}}</r>"
+    registry.add(Subscription("s", "ann", asked))
+    (found,) = registry.deliver(b"<m><a>b</a><a>_</a><a>B</a><a>ab</a><a>A</a></m>")
+    assert found.fragment == b"<r><a>A</a><a>ab</a><a>b</a><a>B</a><a>_</a></r>"

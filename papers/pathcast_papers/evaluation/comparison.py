@@ -19,7 +19,7 @@ import re
 from bisect import bisect_left
 from collections.abc import Callable
 from dataclasses import replace
-from functools import cache
+from functools import lru_cache
 from typing import Final
 
 from pathcast_papers.language import Comparison, Operator
@@ -79,7 +79,7 @@ def passes(value: str, compare: Comparison) -> bool:
     return passes_number(number_of(value), operator_, number_of(constant))
 
 
-@cache
+@lru_cache(maxsize=4096)
 def _pattern(written: str) -> RegularExpression:
     """A regular expression with its flags before it, as in `(?i)abc`."""
     flags = _FLAGS.match(written)

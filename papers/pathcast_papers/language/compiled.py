@@ -46,7 +46,7 @@ def compile_query(
     Args:
         text: An XPath 1.0 expression.
         namespaces: Prefix -> namespace URI; the key "" is the default element namespace.
-        is_canonical: Whether it is canonical text of the product, which has XQuery's cast.
+        is_canonical: Whether it is canonical text of the product, which has more than XPath 1.0.
 
     Raises:
         QuerySyntaxError: It is not XPath 1.0, names something that is not declared, has a type

@@ -1,7 +1,7 @@
 //! Regular expressions (XQuery and XPath Functions and Operators 3.1, 5.6), on an engine whose time is linear.
 //!
-//! A pattern that is read is parsed once, and its size is told by the automaton that it comes to; what searches texts is
-//! compiled with the first of them.
+//! A pattern is parsed and measured when it is read: its size is told by the automaton that it comes to. What searches
+//! texts is compiled with the first of them.
 
 use super::pattern_literals::{Required, required};
 use super::pattern_text::{Flags, PatternFault, Piece, Translator, pieces};

@@ -8,6 +8,7 @@ use super::run::{Evaluator, Run};
 use super::sink::Frame;
 use super::value::{Item, Text};
 use crate::language::grammar::names::qname_length;
+use crate::language::numbers::is_blank;
 use crate::language::xpath::{List, TextRange};
 use crate::language::xquery::syntax::{ComputedName, Declaration};
 
@@ -21,9 +22,8 @@ impl Evaluator<'_, '_> {
         self.budget.charge(1 + (name.scope.range().len() / 16) as u64)?;
         self.budget.charge_text(given.len())?;
         let bytes = self.bytes(given);
-        let is_blank = |byte: &u8| matches!(byte, b' ' | b'\t' | b'\n' | b'\r');
-        let start = bytes.iter().take_while(|&byte| is_blank(byte)).count();
-        let blanks = bytes[start..].iter().rev().take_while(|&byte| is_blank(byte)).count();
+        let start = bytes.iter().take_while(|&&byte| is_blank(byte)).count();
+        let blanks = bytes[start..].iter().rev().take_while(|&&byte| is_blank(byte)).count();
         let written = given.part(start, bytes.len() - blanks);
         let text = std::str::from_utf8(self.bytes(written)).unwrap_or_default();
         if text.is_empty() || qname_length(text) != text.len() {

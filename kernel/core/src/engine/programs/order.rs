@@ -3,7 +3,6 @@
 use super::compare::{are_moments, kind_of, promoted};
 use super::run::{Evaluator, Keeps, Run};
 use super::value::{Item, Slot};
-use crate::language::strings;
 use crate::language::xpath::List;
 use crate::language::xquery::syntax::{Clause, ExprId, Number, OrderKey};
 use std::cmp::Ordering;
@@ -57,8 +56,9 @@ impl<'r> Evaluator<'r, '_> {
             count += 1;
             Ok(false)
         })?;
-        for at in 0..keys.len() {
+        for (at, key) in keys.iter().enumerate() {
             self.make_alike(&mut values, at, keys.len())?;
+            self.prepare_texts(&mut values, at, keys.len(), key.is_case_blind)?;
         }
         let mut order: Vec<u32> = (0..count).collect();
         let row = |tuple: u32| {
@@ -125,6 +125,28 @@ impl<'r> Evaluator<'r, '_> {
         Ok(())
     }
 
+    /// Charges for the texts of one key what sorting compares of them, each as often as a merge sort takes it up; by
+    /// the case-blind collation, whose order is that of the texts in capital letters, makes them so.
+    fn prepare_texts(
+        &mut self,
+        values: &mut [Option<Item>],
+        at: usize,
+        width: usize,
+        is_case_blind: bool,
+    ) -> Run<()> {
+        let count = values.len() / width;
+        let rounds = (usize::BITS - count.saturating_sub(1).leading_zeros()) as usize;
+        for value in values.iter_mut().skip(at).step_by(width).flatten() {
+            let (Item::String(text) | Item::Untyped(text)) = *value else { continue };
+            self.budget.charge_text(text.len().saturating_mul(rounds))?;
+            if is_case_blind {
+                let folded = self.bytes(text).to_ascii_uppercase();
+                *value = Item::String(self.keep(&folded)?);
+            }
+        }
+        Ok(())
+    }
+
     fn key_ordering(&self, key: &OrderKey, left: Option<Item>, right: Option<Item>) -> Ordering {
         let ranks = |item: Option<Item>| {
             let distance = match item {
@@ -136,15 +158,13 @@ impl<'r> Evaluator<'r, '_> {
         };
         let (left_rank, right_rank) = (ranks(left), ranks(right));
         let ordering = left_rank.cmp(&right_rank).then_with(|| match (left, right) {
-            (Some(left), Some(right)) if left_rank == 0 => {
-                self.value_ordering(left, right, key.is_case_blind)
-            }
+            (Some(left), Some(right)) if left_rank == 0 => self.value_ordering(left, right),
             _ => Ordering::Equal,
         });
         if key.is_descending { ordering.reverse() } else { ordering }
     }
 
-    fn value_ordering(&self, left: Item, right: Item, is_case_blind: bool) -> Ordering {
+    fn value_ordering(&self, left: Item, right: Item) -> Ordering {
         match (left, right) {
             (Item::Boolean(left), Item::Boolean(right)) => left.cmp(&right),
             (Item::Number(Number::Integer(left)), Item::Number(Number::Integer(right))) => {
@@ -157,7 +177,7 @@ impl<'r> Evaluator<'r, '_> {
             (
                 Item::String(left) | Item::Untyped(left),
                 Item::String(right) | Item::Untyped(right),
-            ) => strings::order_of(self.bytes(left), self.bytes(right), is_case_blind),
+            ) => self.bytes(left).cmp(self.bytes(right)),
             _ => Ordering::Equal,
         }
     }

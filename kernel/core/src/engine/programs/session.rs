@@ -96,7 +96,8 @@ impl<'s> Session<'s> {
         // A computed name around the results is no mistake where there are none.
         if matches!(answer, Err(RunError::Construction(_))) && program.has_computed_frame {
             let steps = self.steps_taken;
-            match self.is_delivered(program, bounds) {
+            let steps_max = bounds.steps_max.saturating_sub(steps);
+            match self.is_delivered(program, Bounds { steps_max, ..bounds }) {
                 Ok(true) => {}
                 other => answer = other,
             }

@@ -187,7 +187,7 @@ impl Necessary<'_> {
             return found;
         }
         if operator == Comparison::Eq
-            && let Some(found) = self.text_compared([left, right], scope, context)
+            && let Some(found) = self.text_compared(is_value, [left, right], scope, context)
         {
             return found;
         }

@@ -150,13 +150,14 @@ impl Necessary<'_> {
         // Of several nodes the first is meant.
         let is_exact = is_all && self.is_one(text_in(program, id), scope, context);
         let mut calls = Vec::new();
+        id = text_in(program, id);
         while let Expr::Call(function, arguments) = program.expr(id)
             && let Some(name) = name_of_text_function(function)
             && let [first, rest @ ..] = program.list(arguments)
             && !is_case_blind(function, rest)
         {
             calls.push((name, rest));
-            id = *first;
+            id = text_in(program, *first);
         }
         let mut value = context_node();
         for (name, rest) in calls.into_iter().rev() {
@@ -201,9 +202,10 @@ impl Necessary<'_> {
     }
 
     /// Some text is one of those that an expression is: `lower-case(path) = ("a", "b")`, `normalize-space(path) = "a"`,
-    /// `compare(path, "a") = 0` and the like.
+    /// `compare(path, "a") = 0` and the like. A value comparison reads the first of the texts, which are in order here.
     pub(super) fn text_compared(
         &mut self,
+        is_value: bool,
         [left, right]: [ExprId; 2],
         scope: Scope<'_>,
         context: Item,
@@ -213,14 +215,17 @@ impl Necessary<'_> {
             let Expr::Call(function, arguments) = program.expr(side) else { return None };
             if function == Function::Compare {
                 let is_same = program.expr(given) == Expr::Number(Number::Integer(0));
-                let arguments = program.list(arguments);
-                return is_same.then(|| self.same_texts(arguments, scope, context))?;
+                if !is_same {
+                    return None;
+                }
+                return self.same_texts(program.list(arguments), scope, context);
             }
             if fold_of(program, side).is_none() {
                 name_of_text_function(function)?;
             }
             let texts = constant_texts(program, given, scope)?;
-            let asked = Asked { test: TextTest::Is, texts, is_all: true };
+            let is_all = !is_value || texts.len() == 1;
+            let asked = Asked { test: TextTest::Is, texts, is_all };
             Some(self.tested(side, asked, scope, context))
         })
     }

@@ -12,17 +12,13 @@ use super::facts::items;
 use super::{Facts, Parser};
 use crate::language::functions::Function;
 use crate::language::grammar::names::qname_length;
+use crate::language::grammar::scan::is_blank;
 use crate::language::refusal::{Parsed, Reason, Refusal};
 use crate::language::xpath::{List, TextRange};
 
 /// The words before a brace, or a name and a brace.
 const WORDS: [&str; 7] =
     ["element", "attribute", "text", "document", "comment", "processing-instruction", "namespace"];
-
-/// What stands around a name that a string is.
-fn is_blank(character: char) -> bool {
-    matches!(character, ' ' | '\t' | '\n' | '\r')
-}
 
 /// The name of a constructor.
 enum Naming<'t> {

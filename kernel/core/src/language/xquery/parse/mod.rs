@@ -24,6 +24,7 @@ use crate::language::functions::Function;
 use crate::language::grammar::names::qname_length;
 use crate::language::grammar::scan::{self, Lexis, comment_end, no_character};
 use crate::language::grammar::{Grammar, Scanner};
+use crate::language::numbers::is_blank;
 use crate::language::refusal::{Parsed, Reason, Refusal};
 use crate::language::values::{VALUE_BYTES_MAX, VALUES_MAX};
 use crate::language::xpath::analyse::needs_markup;
@@ -126,8 +127,7 @@ fn is_long_by_values(text: &str) -> bool {
 /// Bytes of literals after a parenthesis or a comma and before another, commas and blanks beside them included.
 fn value_bytes(text: &str) -> usize {
     let bytes = text.as_bytes();
-    let is_blank = |&byte: &u8| matches!(byte, b' ' | b'\t' | b'\r' | b'\n');
-    let blanks = |at: usize| at + bytes[at..].iter().take_while(|byte| is_blank(byte)).count();
+    let blanks = |at: usize| at + bytes[at..].iter().take_while(|&&byte| is_blank(byte)).count();
     let (mut at, mut found) = (0, 0);
     while at < bytes.len() {
         if !matches!(bytes[at], b'(' | b',') {
