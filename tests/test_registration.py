@@ -6,8 +6,10 @@ acknowledged and lost, or a stranger changes what is not his.
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Sequence
 from functools import cache
+from typing import cast
 from unittest.mock import Mock
 
 import msgspec
@@ -55,9 +57,11 @@ from pathcast.store import (
     SourceRecord,
 )
 from pathcast.transport.broker import broker_kind
-from pathcast.transport.broker_requests import PublishRequest
-from pathcast.transport.hosted import HostedKind
+from pathcast.transport.broker_requests import PublishRequest, RequestAccepted
+from pathcast.transport.carrier import Carrier
+from pathcast.transport.hosted import HostedKind, follow
 from pathcast_lab.sim.toy_content import TOY
+from patience import eventually
 from registrant import Asked, Registrant
 from registration_world import ImmediateHosting, World, explored, new_world
 
@@ -547,3 +551,33 @@ def test_a_root_is_near_and_has_bandwidth() -> None:
     assert root(100.0, also=1.0) == "near"
     assert root(1e7) == "far"
     assert root(1e10) is None
+
+
+def test_a_change_does_not_wait_until_the_one_before_is_on_disk() -> None:
+    asked: list[object] = []
+    kept = asyncio.Event()
+
+    class SlowDisk:
+        async def ask(self, client: str, message: object, seconds: float) -> object:
+            asked.append(message)
+            await kept.wait()
+            if message == refused:
+                raise PublicationError("publication.source", source="b", retry="no")
+            return RequestAccepted()
+
+    async def main() -> None:
+        changes: asyncio.Queue[Served | ChangeRecord] = asyncio.Queue()
+        following = asyncio.ensure_future(follow(changes, cast("Carrier", SlowDisk())))
+        for each in ("a", "b", "c"):
+            changes.put_nowait(ChangeRecord(1, "source", each, None))
+        await eventually(lambda: len(asked) == 3)
+        kept.set()
+        with pytest.raises(PublicationError):
+            await following
+        following = asyncio.ensure_future(follow(changes, cast("Carrier", SlowDisk())))
+        changes.put_nowait(lost := Served(is_played=False))
+        assert await following == lost
+
+    refused = ChangeRecord(1, "source", "b", None)
+    asyncio.run(main())
+    assert [each.id for each in asked if isinstance(each, ChangeRecord)] == ["a", "b", "c"]

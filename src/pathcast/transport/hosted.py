@@ -334,7 +334,7 @@ class HostedBroker:
             check=check,
         ) as broker:
             self._ready(self._address)
-            following = asyncio.ensure_future(self._follow(broker))
+            following = asyncio.ensure_future(follow(self._told, broker))
             beside = [asyncio.ensure_future(_move(broker, hosted_kind, carrier, hosting))]
             if samples is not None:
                 sampling = _sample(samples, carrier, hosting, sample_seconds)
@@ -353,14 +353,6 @@ class HostedBroker:
             finally:
                 for task in (following, ended, lapsed, *beside):
                     task.cancel()
-
-    async def _follow(self, broker: Carrier) -> Served:
-        """Gives the planes what changes, until the part is lost."""
-        while True:
-            told = await self._told.get()
-            if isinstance(told, Served) and not told.is_played:
-                return told
-            await broker.ask("", told, APPLY_SECONDS)
 
     async def _disk(self, token: int) -> Disk:
         """The broker's directory, as soon as no former player has it, or a copy of it.
@@ -409,6 +401,43 @@ class HostedBroker:
             if error.code != "disk.failed":
                 raise
             log_event("disk.uncopied", **reason_of(error))
+
+
+async def follow(changes: asyncio.Queue[Served | ChangeRecord], broker: Carrier) -> Served:
+    """Gives the planes what changes, in order, until the part is lost.
+
+    A change does not wait until the one before is on disk: the service says that a source is known
+    as soon as this queue has it, and its publisher may come at once.
+
+    Args:
+        changes: What the service says.
+        broker: Whose planes they are.
+
+    Returns:
+        What says that the part is lost.
+
+    Raises:
+        PathcastError: The broker refuses a change, or cannot keep it.
+    """
+    coming = asyncio.ensure_future(changes.get())
+    applied: list[asyncio.Future[Any]] = []
+    try:
+        while True:
+            waiting: list[asyncio.Future[Any]] = [coming, *applied]
+            await asyncio.wait(waiting, return_when=asyncio.FIRST_COMPLETED)
+            for each in [each for each in applied if each.done()]:
+                applied.remove(each)
+                each.result()
+            if coming.done():
+                told = coming.result()
+                if isinstance(told, Served) and not told.is_played:
+                    return told
+                applied.append(asyncio.ensure_future(broker.ask("", told, APPLY_SECONDS)))
+                coming = asyncio.ensure_future(changes.get())
+    finally:
+        coming.cancel()
+        for each in applied:
+            each.cancel()
 
 
 async def _move(
