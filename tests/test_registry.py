@@ -387,7 +387,7 @@ def test_a_thread_that_has_a_turn_does_not_wait_for_itself() -> None:
     thread = threading.Thread(target=change)
     with turns.shared():
         thread.start()
-        while not turns._waiting:
+        while not turns._queue:
             threading.Event().wait(0.001)
         with turns.shared():
             assert not changed.is_set()
@@ -443,7 +443,7 @@ def test_whoever_wants_to_be_alone_is_not_kept_waiting_for_ever() -> None:
     threads[0].start()
     assert first_in.wait(PATIENCE_SECONDS)
     threads[1].start()
-    while not turns._waiting:
+    while not turns._queue:
         threading.Event().wait(0.001)
     threads.append(threading.Thread(target=late))
     threads[2].start()

@@ -16,6 +16,7 @@ Example:
 from __future__ import annotations
 
 import threading
+from collections import deque
 from collections.abc import Iterator
 from contextlib import AbstractContextManager, contextmanager
 from types import TracebackType
@@ -30,8 +31,10 @@ INSIDE: Final = (
 class Turns:
     """A lock that many may hold together, or one alone.
 
-    One who wants it alone goes before those who come later, so that a stream of batches cannot keep
-    a change waiting for ever.
+    One who wants it alone goes before those who come later, and then all who have waited to share
+    go before the next one who wants it alone: neither a stream of batches nor one of changes keeps
+    anybody waiting for ever. Those who want it alone have their turns in the order in which they
+    came.
 
     A thread that shares may share again, as the handler of a signal does that matches inside a
     batch. Anything else inside a turn of the same thread is refused: it would wait for itself.
@@ -41,7 +44,11 @@ class Turns:
         # Its lock is reentrant: the handler of a signal may match where this thread is in here.
         self._condition = threading.Condition()
         self._sharing: dict[int, int] = {}
-        self._waiting = 0
+        # Those who wait to be alone, in their order; and to share, before and after `_ended`.
+        self._queue: deque[object] = deque()
+        self._waiting = self._admitted = 0
+        # Turns alone that have ended.
+        self._ended = 0
         self._alone: int | None = None
         self._shared = _SharedTurn(self)
 
@@ -55,9 +62,23 @@ class Turns:
             if thread not in self._sharing:
                 if self._alone == thread:
                     raise RuntimeError(INSIDE)
-                while self._alone is not None or self._waiting:
-                    self._condition.wait()
+                if self._alone is not None or self._queue:
+                    self._wait_to_share()
             self._sharing[thread] = self._sharing.get(thread, 0) + 1
+
+    def _wait_to_share(self) -> None:
+        """Waits until nobody is alone or comes first, or one who was alone has let this one in."""
+        ended = self._ended
+        self._waiting += 1
+        try:
+            while (self._alone is not None or self._queue) and self._ended == ended:
+                self._condition.wait()
+        finally:
+            if self._ended == ended:
+                self._waiting -= 1
+            else:
+                self._admitted -= 1
+                self._condition.notify_all()
 
     def _leave(self) -> None:
         thread = threading.get_ident()
@@ -67,7 +88,7 @@ class Turns:
             else:
                 del self._sharing[thread]
                 # Only those who want it alone wait for one that shares.
-                if self._waiting and not self._sharing:
+                if self._queue and not self._sharing:
                     self._condition.notify_all()
 
     @contextmanager
@@ -81,13 +102,13 @@ class Turns:
         with self._condition:
             if self._alone == thread or thread in self._sharing:
                 raise RuntimeError(INSIDE)
-            self._waiting += 1
+            self._queue.append(turn := object())
             try:
-                while self._alone is not None or self._sharing:
+                while self._is_taken() or self._queue[0] is not turn:
                     self._condition.wait()
                 self._alone = thread
             finally:
-                self._waiting -= 1
+                self._queue.remove(turn)
                 # If the wait was interrupted, those behind must not wait for this one.
                 self._condition.notify_all()
         try:
@@ -95,7 +116,13 @@ class Turns:
         finally:
             with self._condition:
                 self._alone = None
+                self._ended += 1
+                self._admitted += self._waiting
+                self._waiting = 0
                 self._condition.notify_all()
+
+    def _is_taken(self) -> bool:
+        return self._alone is not None or bool(self._sharing) or self._admitted > 0
 
 
 class _SharedTurn(AbstractContextManager[None]):
