@@ -242,7 +242,7 @@ class BrokerState:
                     self._review()
 
     def time_is(self, now: float) -> None:
-        """What is taken from now on arrives at this time."""
+        """Set the time at which what is taken from now on arrives."""
         self._root.time_is(now)
 
     def follow_anew(self) -> dict[str, tuple[int, int]]:

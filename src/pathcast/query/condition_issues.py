@@ -71,7 +71,7 @@ def query_issues(
 
 
 class _XPath:
-    """What XPath 1.0 says of conditions."""
+    """The judgements of XPath 1.0 on conditions."""
 
     def __init__(self, notation: Notation) -> None:
         self.notation = notation

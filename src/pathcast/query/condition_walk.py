@@ -78,7 +78,7 @@ class Conjunction:
 
 
 class ConditionLanguage(Protocol):
-    """What a language says of single conditions, and of values that are compared several times."""
+    """A language: its judgements on single conditions, and on values that are compared again."""
 
     def shown(self, expr: Expr) -> str:
         """An expression as text: equal for expressions that are one."""

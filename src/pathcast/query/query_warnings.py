@@ -124,7 +124,7 @@ def _of_program(query_id: str, text: str, namespaces: Namespaces) -> tuple[Query
 
 
 def _told(query_id: str, text: str, issues: Iterable[ConditionIssue]) -> tuple[QueryWarning, ...]:
-    """What is warned of: conditions that never or always hold."""
+    """Warnings: conditions that never or always hold."""
     return tuple(
         QueryWarning(
             query_id,

@@ -566,7 +566,7 @@ class Carrier:
             task.exception()
 
     def _told(self, handler: Callable[..., T], *event: object) -> T:
-        """What the node makes of an event."""
+        """The effects that the node makes of an event."""
         if self._has_failed:
             raise UnavailableError("peer.unreachable", name=self.name, reason="it has stopped")
         try:

@@ -140,7 +140,7 @@ def program_truths(program: Program) -> list[ConditionIssue]:
 
 
 class _XQuery:
-    """What XQuery says of the conditions of a program."""
+    """The judgements of XQuery on the conditions of a program."""
 
     def __init__(self, program: Program) -> None:
         bound = list(_bound(program.body))

@@ -322,7 +322,7 @@ class _Run:
         return name if isinstance(self._values[name], LocationPath) else None
 
     def _sides(self, condition: Expr, shown: Expr, end: int | None) -> Iterator[tuple[str, str]]:
-        """What a condition compares; it may be written about the context item."""
+        """The operands of a condition, which may be written about the context item."""
         if not self._clauses:
             return
         match condition, shown:
