@@ -66,7 +66,6 @@ async def subscribe(
         str, typer.Argument(metavar="QUERY", help="XPath, or @FILE for the one in FILE.")
     ],
     reach: CallOptions,
-    options: AskOptions,
 ) -> ExitCode:
     """Register a query at a peer, and wait until it is indexed on the ring.
 
@@ -75,7 +74,7 @@ async def subscribe(
 
         pathcast peer subscribe dear '//order[total > 100]' --at p04
     """
-    asked = options.read(query)
+    asked = AskOptions().read(query)
     if asked.steps:
         reason = "a ring does no steps; net subscribe does"
         raise ConfigError("config.invalid", key=query, reason=reason)

@@ -129,6 +129,18 @@ impl Necessary<'_> {
         let is_exact = is_all && self.is_one(nodes, scope, context);
         let operands = vec![context_node(), literal(values.text())];
         let condition = binary(Operator::Texts(test, fold), operands);
+        self.some_node(nodes, &condition, is_exact, scope, context)
+    }
+
+    /// Some node of an expression satisfies a condition.
+    fn some_node(
+        &mut self,
+        nodes: ExprId,
+        condition: &Condition,
+        is_exact: bool,
+        scope: Scope<'_>,
+        context: Item,
+    ) -> Formula {
         self.each(nodes, scope, context, &|_, item| match item {
             Item::Node { variable, .. } => {
                 Formula::Atom { variable, condition: condition.clone(), is_exact }
@@ -172,12 +184,7 @@ impl Necessary<'_> {
             value = call(name, arguments);
         }
         let condition = condition(value);
-        self.each(id, scope, context, &|_, item| match item {
-            Item::Node { variable, .. } => {
-                Formula::Atom { variable, condition: condition.clone(), is_exact }
-            }
-            _ => Formula::Unknown,
-        })
+        self.some_node(id, &condition, is_exact, scope, context)
     }
 
     /// `some $word in ("a", "b") satisfies contains(path, $word)` and the like: one of several texts.
